@@ -1,0 +1,3 @@
+//! `sbx`: plan and apply the removal of a Kubernetes API version.
+
+pub mod object;
