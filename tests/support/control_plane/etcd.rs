@@ -1,0 +1,75 @@
+//! The bytes in etcd, read through its JSON gateway: what the API server really stored, not what it converts to.
+
+use http::Request;
+use k8s_openapi::ByteString;
+use serde_json::{Value, json};
+
+use crate::support::{Error, Result};
+
+/// One stored record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawRecord {
+    /// etcd key: `/registry/<group>/<plural>/<namespace>/<name>`.
+    pub key: String,
+    /// `apiVersion` in the stored bytes; custom resources are stored as JSON.
+    pub api_version: String,
+    /// The stored bytes.
+    pub value: Vec<u8>,
+}
+
+impl RawRecord {
+    /// `namespace/name`, or the name alone.
+    pub fn object(&self) -> &str {
+        self.key.splitn(5, '/').nth(4).unwrap_or_default()
+    }
+
+    /// The stored object; null where it is not JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.value).unwrap_or_default()
+    }
+}
+
+/// etcd's client address, over plain HTTP.
+#[derive(Clone)]
+pub struct Etcd {
+    client: kube::Client,
+}
+
+impl Etcd {
+    pub(super) fn new(url: &str) -> Result<Self> {
+        super::use_ring();
+        Ok(Self { client: kube::Client::try_from(kube::Config::new(url.parse()?))? })
+    }
+
+    /// Every record whose key starts with `prefix`, by key.
+    pub async fn range(&self, prefix: &str) -> Result<Vec<RawRecord>> {
+        let mut end = prefix.as_bytes().to_vec();
+        *end.last_mut().ok_or("an empty prefix")? += 1;
+        let answer = self
+            .post("/v3/kv/range", &json!({"key": ByteString(prefix.as_bytes().to_vec()), "range_end": ByteString(end)}))
+            .await?;
+        answer["kvs"].as_array().into_iter().flatten().map(record).collect()
+    }
+
+    /// Puts bytes in the API server's place: faults that it would never write itself.
+    pub async fn put(&self, key: &str, value: &[u8]) -> Result<()> {
+        let body = json!({"key": ByteString(key.as_bytes().to_vec()), "value": ByteString(value.to_vec())});
+        self.post("/v3/kv/put", &body).await.map(drop)
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> Result<Value> {
+        Ok(self.client.request(Request::post(path).body(serde_json::to_vec(body)?)?).await?)
+    }
+}
+
+fn record(record: &Value) -> Result<RawRecord> {
+    let bytes = |field: &str| -> Result<Vec<u8>> {
+        let value = record.get(field).cloned().unwrap_or_else(|| json!(""));
+        Ok(serde_json::from_value::<ByteString>(value)?.0)
+    };
+    let (key, value) = (bytes("key")?, bytes("value")?);
+    let object: Value = serde_json::from_slice(&value).unwrap_or_default();
+    let api_version = object["apiVersion"].as_str().unwrap_or("not JSON").to_owned();
+    let key = String::from_utf8(key).map_err(|error| Error::from(format!("an etcd key is no text: {error}")))?;
+    Ok(RawRecord { key, api_version, value })
+}
