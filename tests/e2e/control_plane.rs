@@ -44,7 +44,7 @@ async fn audit(release: Release) -> Result<()> {
 /// The strongest case: a process that has no chance to clean up.
 async fn killed(release: Release) -> Result<()> {
     let mut serving = Command::new(std::env::current_exe()?)
-        .args(["--serve", &release.name])
+        .args(["--serve", &release.name, "bare"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()?;

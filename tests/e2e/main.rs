@@ -2,7 +2,7 @@
 //!
 //! - `cargo test --test e2e` runs them; `v1.36::` as a filter runs those of one release.
 //! - `cargo test --test e2e -- --prepare` builds what is missing and runs nothing.
-//! - `cargo test --test e2e -- --serve v1.36` keeps one running to try things by hand.
+//! - `cargo test --test e2e -- --serve v1.36` keeps one running, with the cluster before the upgrade.
 //!
 //! Without binaries to run they are left out, which is said; with `SBX_REQUIRE_CONTROL_PLANE=1` that is a failure.
 
@@ -26,7 +26,7 @@ fn main() -> ExitCode {
     let words: Vec<String> = env::args().skip(1).collect();
     let outcome = match words.first().map(String::as_str) {
         Some("--prepare") => prepare().map(|()| ExitCode::SUCCESS),
-        Some("--serve") => serve::serve(words.get(1).map(String::as_str)).map(|()| ExitCode::SUCCESS),
+        Some("--serve") => serve::serve(&words[1..]).map(|()| ExitCode::SUCCESS),
         _ => test(),
     };
     outcome.unwrap_or_else(|error| {

@@ -7,12 +7,14 @@ mod files;
 mod process;
 mod release;
 
+use std::collections::BTreeMap;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
 
 use tempfile::TempDir;
+use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
 
 pub use audit::AuditEvent;
@@ -36,6 +38,7 @@ pub struct ControlPlane {
     files: Files,
     port: u16,
     etcd_url: String,
+    clients: Mutex<BTreeMap<String, Api>>,
     // Dropped in this order: the servers before their folder.
     controllers: Option<Process>,
     api_server: Option<Process>,
@@ -72,6 +75,7 @@ impl ControlPlane {
             files,
             port,
             etcd_url,
+            clients: Mutex::default(),
             controllers: None,
             api_server: None,
             folder,
@@ -138,7 +142,13 @@ impl ControlPlane {
 
     /// The API server as `user` sees it.
     pub async fn api(&self, user: &str) -> Result<Api> {
-        client(&self.files, user, self.port).await
+        let mut clients = self.clients.lock().await;
+        if let Some(api) = clients.get(user) {
+            return Ok(api.clone());
+        }
+        let api = client(&self.files, user, self.port).await?;
+        clients.insert(user.into(), api.clone());
+        Ok(api)
     }
 
     /// The stored records of a custom resource, such as `sandboxes.agents.x-k8s.io`: what etcd really holds.
@@ -208,7 +218,9 @@ async fn client(files: &Files, user: &str, port: u16) -> Result<Api> {
     use_ring();
     let path = files.kubeconfig(user, &format!("https://127.0.0.1:{port}"))?;
     let kubeconfig = kube::config::Kubeconfig::read_from(path)?;
-    let config = kube::Config::from_custom_kubeconfig(kubeconfig, &kube::config::KubeConfigOptions::default()).await?;
+    let options = kube::config::KubeConfigOptions::default();
+    let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await?;
+    config.default_retry = false; // a 429 is an answer that the tests want to see
     Ok(Api { client: kube::Client::try_from(config)? })
 }
 
