@@ -24,14 +24,14 @@ pub enum Content {
 
 /// A list under way.
 pub struct Pages<'a> {
-    pub(super) transport: &'a Transport,
-    pub(super) resource: Resource,
-    pub(super) namespace: Option<String>,
-    pub(super) content: Content,
-    pub(super) patience: Duration,
-    pub(super) limit: u32,
-    pub(super) token: Option<String>,
-    pub(super) ended: bool,
+    transport: &'a Transport,
+    resource: Resource,
+    namespace: Option<String>,
+    content: Content,
+    patience: Duration,
+    limit: u32,
+    token: Option<String>,
+    ended: bool,
     /// Set when a token expired and the list went on from a newer state: not one snapshot.
     pub mixed: bool,
 }
@@ -55,6 +55,12 @@ impl<'a> Pages<'a> {
             ended: false,
             mixed: false,
         }
+    }
+
+    /// Asks for at most this many objects a page.
+    #[must_use]
+    pub fn at_most(self, limit: u32) -> Self {
+        Self { limit, ..self }
     }
 
     /// The next page; none at the end. Items carry `apiVersion` and `kind`, which lists leave out.

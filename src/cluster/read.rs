@@ -1,6 +1,6 @@
 //! Everything that looks: GET, LIST, discovery, dry runs, access reviews.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use http::Method;
 use serde_json::{Value, json};
@@ -294,4 +294,21 @@ pub(super) fn apply(resource: &Resource, object: &Object, manager: &str, force: 
         .query("fieldManager", manager)
         .query("force", force.to_string())
         .body(APPLY_PATCH, object.0.clone())
+}
+
+/// `patch customresourcedefinitions/status in apiextensions.k8s.io (widgets.demo.test)`.
+impl fmt::Display for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.verb, self.resource)?;
+        if !self.group.is_empty() {
+            write!(f, " in {}", self.group)?;
+        }
+        if let Some(name) = &self.name {
+            write!(f, " ({name})")?;
+        }
+        match &self.namespace {
+            Some(namespace) => write!(f, " in namespace {namespace}"),
+            None => Ok(()),
+        }
+    }
 }

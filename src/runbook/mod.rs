@@ -140,6 +140,15 @@ impl Task {
         }
     }
 
+    /// Whether there is no way back from it: it asks for its own typed phrase.
+    pub fn is_point_of_no_return(&self) -> bool {
+        match self {
+            Self::Merge(_) => true,
+            Self::Manifests(task) => task.holds_upgraded_crd,
+            _ => false,
+        }
+    }
+
     /// Whether it only looks: a gate changes nothing and is `met` rather than `done`.
     pub fn is_gate(&self) -> bool {
         matches!(self, Self::Client(_) | Self::Writers(_) | Self::Gone(_) | Self::Confirm(_))

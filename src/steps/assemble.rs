@@ -1,0 +1,146 @@
+//! Decisions to plan: which step waits for which, which is not needed any more, what resolves what.
+
+use std::collections::BTreeMap;
+
+use super::{Decision, Situation, World, decide, undo};
+use crate::{
+    graph::StepGraph,
+    plan::{ClusterFacts, Plan, PlannedStep, RunbookFacts, State},
+    runbook::{Runbook, Step, StepId, Task},
+};
+
+/// The plan for a situation: a pure function of what was declared and what was observed.
+///
+/// `to`: plan for this step and what it needs; later ones are not selected.
+pub fn plan(runbook: &Runbook, graph: &StepGraph, situation: &Situation, to: Option<&StepId>) -> Plan {
+    let world = World { runbook, graph, situation };
+    let decisions: BTreeMap<&StepId, Decision> = runbook
+        .steps
+        .iter()
+        .filter_map(|step| decide(step, &world).map(|decision| (&step.id, decision)))
+        .collect();
+    let selected = |step: &Step| to.is_none_or(|to| step.id == *to || graph.reaches(to, &step.id));
+    let mut states: BTreeMap<&StepId, State> = BTreeMap::new();
+    let mut steps = Vec::new();
+    for &index in graph.order() {
+        let step = &runbook.steps[index];
+        let Some(decision) = decisions.get(&step.id) else { continue };
+        let state = if selected(step) { state(step, decision, &decisions, &states, &world) } else { State::NotSelected };
+        states.insert(&step.id, state.clone());
+        steps.push(planned(step, decision.clone(), state, &world));
+    }
+    Plan {
+        runbook: RunbookFacts {
+            path: runbook.path.clone(),
+            sha256: runbook.sha256.clone(),
+            title: runbook.title.clone(),
+            from: runbook.upgrade.from.clone(),
+            to: runbook.upgrade.to.clone(),
+        },
+        cluster: ClusterFacts {
+            context: runbook.cluster.context.clone(),
+            uid: situation.server.cluster_uid.clone(),
+            server_version: situation.server.version.clone(),
+            user: situation.server.user.clone(),
+        },
+        at: situation.now,
+        steps,
+        findings: situation.rights.unknown_findings(),
+        facts: hard_facts(runbook, situation),
+    }
+}
+
+fn state(
+    step: &Step,
+    decision: &Decision,
+    decisions: &BTreeMap<&StepId, Decision>,
+    states: &BTreeMap<&StepId, State>,
+    world: &World<'_>,
+) -> State {
+    let graph = world.graph;
+    let looks_only = step.task.is_gate() || matches!(step.task, Task::Backup(_));
+    if looks_only {
+        // A client scaled down months later changes nothing: a gate matters while somebody depends on it.
+        let mut changing = graph
+            .dependents(&step.id)
+            .into_iter()
+            .filter_map(|id| world.runbook.steps.iter().find(|step| step.id == *id))
+            .filter(|step| !step.task.is_gate() && !matches!(step.task, Task::Backup(_)))
+            .filter_map(|step| decisions.get(&step.id))
+            .peekable();
+        if changing.peek().is_some() && changing.all(|decision| decision.settled) {
+            return State::NotNeeded;
+        }
+    }
+    if decision.settled {
+        return if step.task.is_gate() { State::Met } else { State::Done };
+    }
+    let unsettled: Vec<usize> = graph
+        .needs(&step.id)
+        .into_iter()
+        .filter(|id| states.get(id).is_some_and(|state| !state.is_settled()))
+        .map(|id| graph.number(id))
+        .collect();
+    match (unsettled.is_empty(), step.task.is_gate()) {
+        (false, _) => State::After(unsettled),
+        (true, true) => State::Waiting,
+        (true, false) => State::ToDo,
+    }
+}
+
+fn planned(step: &Step, decision: Decision, state: State, world: &World<'_>) -> PlannedStep {
+    let graph = world.graph;
+    let backup = world
+        .runbook
+        .steps
+        .iter()
+        .filter(|other| matches!(other.task, Task::Backup(_)) && graph.reaches(&step.id, &other.id))
+        .map(|other| graph.number(&other.id))
+        .max();
+    let mut findings = if state.is_settled() { Vec::new() } else { world.situation.rights.findings(&step.id) };
+    // What is over cannot block; its notes and warnings stay worth reading.
+    findings.extend(decision.findings.into_iter().filter(|finding| !(state == State::NotNeeded && finding.blocks())));
+    PlannedStep {
+        number: graph.number(&step.id),
+        id: step.id.clone(),
+        kind: step.task.kind(),
+        gate: step.task.is_gate(),
+        needs: graph.needs(&step.id).into_iter().map(|id| graph.number(id)).collect(),
+        point_of_no_return: step
+            .task
+            .is_point_of_no_return()
+            .then(|| format!("{}@{}", step.id, world.runbook.cluster.context)),
+        undo: if state.is_settled() { undo(super::UndoBy::Nothing, None) } else { undo(decision.undo, backup) },
+        state,
+        summary: decision.summary,
+        details: decision.details,
+        changes: decision.changes,
+        findings,
+    }
+}
+
+/// What must still hold for a reviewed plan to be the one that runs.
+fn hard_facts(runbook: &Runbook, situation: &Situation) -> Vec<(String, String)> {
+    let mut facts = vec![
+        ("runbook sha256".to_owned(), runbook.sha256.clone()),
+        ("cluster uid".to_owned(), situation.server.cluster_uid.clone().unwrap_or_default()),
+    ];
+    for crd in situation.survey.installed() {
+        let versions: Vec<String> = crd
+            .versions
+            .iter()
+            .map(|version| format!("{} served={} storage={}", version.name, version.served, version.storage))
+            .collect();
+        let conversion = if crd.converts_by_webhook { "Webhook" } else { "None" };
+        for (what, value) in [
+            ("uid", crd.object.uid().to_owned()),
+            ("versions", versions.join(", ")),
+            ("storedVersions", crd.stored_versions.join(", ")),
+            ("conversion", conversion.to_owned()),
+        ] {
+            facts.push((format!("{} {what}", crd.name()), value));
+        }
+    }
+    facts.sort();
+    facts
+}
