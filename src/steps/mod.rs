@@ -8,7 +8,7 @@
 //! `observe` never fails: what could not be seen is part of what was seen. `decide` computes
 //! nothing but from what was seen. `run` looks again before it writes. A gate has no `run`.
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::{collections::BTreeMap, path::Path};
 
 use jiff::Timestamp;
 
@@ -36,6 +36,9 @@ pub mod progress;
 pub mod release;
 pub mod strip;
 pub mod survey;
+mod targets;
+pub mod touch;
+pub mod trial;
 pub mod well_known;
 pub mod writers;
 
@@ -53,10 +56,12 @@ pub struct Look<'a> {
     pub runbook: &'a Runbook,
     /// Its order.
     pub graph: &'a StepGraph,
+    /// uid of namespace `kube-system`, where it may be read.
+    pub cluster_uid: Option<&'a str>,
     /// The CRDs of the upgrade and their records.
     pub survey: &'a Survey,
     /// Where outputs go: backups and journals are below it.
-    pub working_dir: &'a PathBuf,
+    pub working_dir: &'a Path,
 }
 
 /// What was seen for one step.
@@ -203,7 +208,7 @@ pub struct Run<'a> {
     /// What was seen right before this step.
     pub situation: &'a Situation,
     /// Where outputs go.
-    pub working_dir: &'a PathBuf,
+    pub working_dir: &'a Path,
     /// The run's id: `20261201-140211-5d`.
     pub run_id: &'a str,
     /// Where progress goes.
@@ -254,12 +259,13 @@ pub async fn observe(
     reader: &Reader,
     runbook: &Runbook,
     graph: &StepGraph,
-    working_dir: &PathBuf,
+    working_dir: &Path,
     only: &[StepId],
 ) -> Result<Situation, crate::cluster::ClusterError> {
     let server = reader.server_facts().await?;
     let survey = survey::observe(reader, runbook).await;
-    let look = Look { reader, runbook, graph, survey: &survey, working_dir };
+    let cluster_uid = server.cluster_uid.as_deref();
+    let look = Look { reader, runbook, graph, cluster_uid, survey: &survey, working_dir };
     let mut seen = BTreeMap::new();
     for step in runbook.steps.iter().filter(|step| only.is_empty() || only.contains(&step.id)) {
         seen.insert(step.id.clone(), observe_step(step, &look).await);
@@ -273,13 +279,13 @@ async fn observe_step(step: &Step, look: &Look<'_>) -> Seen {
     match &step.task {
         Task::Client(task) => Seen::Client(client::observe(task, look).await),
         Task::Writers(task) => Seen::Writers(writers::observe(task, look).await),
-        Task::Backup(task) => Seen::Backup(backup::observe(task, look).await),
+        Task::Backup(task) => Seen::Backup(backup::observe(task, look)),
         Task::Migrate(task) => Seen::Migrate(migrate::observe(task, look).await),
         Task::Owners(task) => Seen::Owners(owners::observe(task, look).await),
         Task::Release(task) => Seen::Release(release::observe(task, look).await),
         Task::Merge(task) => Seen::Merge(merge::observe(task, look).await),
         Task::Gone(task) => Seen::Gone(gone::observe(task, look).await),
-        Task::Delete(task) => Seen::Delete(delete::observe(task, look).await),
+        Task::Delete(task) => Seen::Delete(delete::observe(step, task, look).await),
         Task::Confirm(_) => Seen::Confirm,
         Task::Strip(task) => Seen::Strip(strip::observe(task, look).await),
         Task::Manifests(task) => Seen::Manifests(manifests::observe(task, look).await),

@@ -1,0 +1,360 @@
+//! Files that cover every live object, verified, before anything is touched (design, invariant 3).
+//!
+//! A run reuses this cluster's newest verified backup and appends what it lacks. What is written:
+//! every object at every served version, the CRDs with their managedFields, the ownerReferences
+//! that `owners` will change, and whatever later steps delete.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
+};
+
+use serde_json::json;
+
+use super::{
+    Decision, Look, Progress, Run, Seen as AnySeen, Stop, Survey, World,
+    access::{on_crds, on_kinds},
+};
+use crate::{
+    backup::{self, DataFile, DataWriter, Found, Manifest},
+    cluster::{Access, Content},
+    crd::Crd,
+    object::{Object, ObjectRef, Resource},
+    plan::Finding,
+    runbook::{Backup, Runbook, StepId, Task},
+};
+
+/// The backups found where the runbook puts them.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// What the search came to.
+    pub found: Found,
+}
+
+/// Searches the working directory.
+pub fn observe(task: &Backup, look: &Look<'_>) -> Seen {
+    Seen { found: find(task, look.cluster_uid, look.runbook, look.working_dir) }
+}
+
+fn find(task: &Backup, cluster_uid: Option<&str>, runbook: &Runbook, working_dir: &Path) -> Found {
+    backup::find(&task.to, working_dir, cluster_uid.unwrap_or_default(), &runbook.cluster.context)
+}
+
+/// Settled when a verified backup covers every live object and all that later steps change.
+pub fn decide(task: &Backup, seen: &Seen, world: &World<'_>) -> Decision {
+    let wanted = Wanted::of(&world.situation.survey, &world.situation.seen, world.runbook);
+    let mut findings = Vec::new();
+    for folder in &seen.found.unfinished {
+        findings.push(Finding::note(format!("{} was never finished and is not used", folder.display())));
+    }
+    if let Some((folder, what)) = &seen.found.broken {
+        let text = format!("backup {} is not as it was written: {what}", folder.display());
+        findings.push(Finding::blocker(text).hint("put it back as it was, or move it away to have a new one taken"));
+    }
+    let total: usize = wanted.records.values().map(BTreeSet::len).sum();
+    let kinds = wanted.records.values().filter(|uids| !uids.is_empty()).count();
+    let decision = match &seen.found.verified {
+        Some((folder, manifest)) => match wanted.missing_from(manifest) {
+            0 => Decision::settled(format!("{total} objects covered by {}", folder.display())),
+            missing => Decision::pending(format!("append {missing} objects to {}", folder.display())),
+        },
+        None => Decision::pending(format!(
+            "{total} objects of {kinds} kinds -> {}",
+            task.to.replace("{run}", "<run>")
+        )),
+    };
+    decision.with(findings)
+}
+
+/// Reads everything it writes down.
+pub fn rights(_task: &Backup, runbook: &Runbook) -> Vec<Access> {
+    let mut rights = on_crds(runbook, "get", "");
+    rights.extend(on_kinds(runbook, "list"));
+    rights.extend(on_kinds(runbook, "get"));
+    rights
+}
+
+/// uids that a deleting step may take: those that matched when the backup was first taken.
+///
+/// None: there is no verified backup, or it was taken without that step.
+pub fn delete_scope(step: &StepId, look: &Look<'_>) -> Option<BTreeSet<String>> {
+    let task = look.runbook.steps.iter().find_map(|step| match &step.task {
+        Task::Backup(task) => Some(task),
+        _ => None,
+    })?;
+    let (_, manifest) = find(task, look.cluster_uid, look.runbook, look.working_dir).verified?;
+    manifest.deletes.get(&step.0).cloned()
+}
+
+/// uids of a CRD's objects that this cluster's newest verified backup holds.
+pub(super) fn covered(run: &Run<'_>, crd: &str) -> BTreeSet<String> {
+    let task = run.runbook.steps.iter().find_map(|step| match &step.task {
+        Task::Backup(task) => Some(task),
+        _ => None,
+    });
+    let uid = run.situation.server.cluster_uid.as_deref();
+    task.and_then(|task| find(task, uid, run.runbook, run.working_dir).verified)
+        .and_then(|(_, mut manifest)| manifest.records.remove(crd))
+        .unwrap_or_default()
+}
+
+/// Everything that must be covered, by uid.
+struct Wanted<'a> {
+    records: BTreeMap<String, BTreeSet<String>>,
+    children: BTreeMap<String, &'a super::owners::Child>,
+    deletes: BTreeMap<String, BTreeMap<String, (Resource, ObjectRef)>>,
+}
+
+impl<'a> Wanted<'a> {
+    fn of(survey: &Survey, seen: &'a BTreeMap<StepId, AnySeen>, runbook: &Runbook) -> Self {
+        let records = survey
+            .crds
+            .iter()
+            .map(|surveyed| {
+                let uids = surveyed.records.listed().iter().map(|record| record.uid.clone()).collect();
+                (surveyed.name.clone(), uids)
+            })
+            .collect();
+        let mut wanted = Self { records, children: BTreeMap::new(), deletes: BTreeMap::new() };
+        for step in &runbook.steps {
+            match seen.get(&step.id) {
+                Some(AnySeen::Owners(owners)) => {
+                    wanted.children.extend(owners.children.iter().map(|child| (child.uid.clone(), child)));
+                }
+                Some(AnySeen::Delete(delete)) => {
+                    let targets = delete.targets.iter();
+                    let targets =
+                        targets.map(|target| (target.uid.clone(), (target.resource.clone(), target.object.clone())));
+                    wanted.deletes.insert(step.id.0.clone(), targets.collect());
+                }
+                _ => {}
+            }
+        }
+        wanted
+    }
+
+    fn missing_from(&self, manifest: &Manifest) -> usize {
+        let empty = BTreeSet::new();
+        let records: usize = self
+            .records
+            .iter()
+            .map(|(crd, uids)| uids.difference(manifest.records.get(crd).unwrap_or(&empty)).count())
+            .sum();
+        let children = self.children.keys().filter(|uid| !manifest.children.contains(*uid)).count();
+        // A condition that began to match later is not deleted, so it need not be covered.
+        let steps = self.deletes.keys().filter(|step| !manifest.deletes.contains_key(*step)).count();
+        records + children + steps
+    }
+}
+
+/// Takes a backup, or appends to the newest one.
+///
+/// # Errors
+/// Something cannot be read, a conversion loses an object, a file cannot be written, or the files
+/// do not read back as written.
+pub async fn run(task: &Backup, run: &Run<'_>) -> Result<(), Stop> {
+    let situation = run.situation;
+    let uid = situation.server.cluster_uid.as_deref();
+    let found = find(task, uid, run.runbook, run.working_dir);
+    if let Some((folder, what)) = found.broken {
+        return Err(Stop::failed(format!("backup {} is not as it was written: {what}", folder.display()))
+            .hint("put it back as it was, or move it away to have a new one taken"));
+    }
+    let (folder, mut manifest) = found.verified.unwrap_or_else(|| {
+        let manifest = Manifest {
+            schema: "sbx.backup/1".into(),
+            cluster_uid: uid.unwrap_or_default().into(),
+            context: run.runbook.cluster.context.clone(),
+            run: run.run_id.into(),
+            taken_at: situation.now,
+            files: Vec::new(),
+            records: BTreeMap::new(),
+            children: BTreeSet::new(),
+            deletes: BTreeMap::new(),
+        };
+        (backup::folder(&task.to, run.run_id, run.working_dir), manifest)
+    });
+    backup::create_folder(&folder).map_err(|error| io_stop(&folder, &error))?;
+    let suffix = if manifest.files.is_empty() { String::new() } else { format!(".{}", run.run_id) };
+    let mut files = Files { folder: folder.clone(), suffix, written: Vec::new() };
+
+    save_crds(&mut files, run)?;
+    for crd in situation.survey.installed() {
+        if run.interrupt.is_set() {
+            return Err(Stop::Interrupted("the backup is not finished; nothing was touched".into()));
+        }
+        save_records(&mut files, &mut manifest, crd, run).await?;
+    }
+    let wanted = Wanted::of(&situation.survey, &situation.seen, run.runbook);
+    save_children(&mut files, &mut manifest, &wanted)?;
+    save_deletes(&mut files, &mut manifest, &wanted, run).await?;
+
+    manifest.files.append(&mut files.written);
+    backup::seal(&folder, &manifest).map_err(|what| Stop::failed(format!("backup {}: {what}", folder.display())))?;
+    let objects: usize = manifest.files.iter().map(|file| file.objects).sum();
+    (run.report)(Progress::Said(format!(
+        "backup {} verified: {objects} objects in {} files",
+        folder.display(),
+        manifest.files.len()
+    )));
+    Ok(())
+}
+
+fn io_stop(path: &Path, error: &std::io::Error) -> Stop {
+    Stop::failed(format!("backup {}: {error}", path.display())).hint("make room or fix the permissions, then run again")
+}
+
+/// The files of one run; each is finished before the next one starts.
+struct Files {
+    folder: PathBuf,
+    /// Keeps what is appended apart from what is there.
+    suffix: String,
+    written: Vec<DataFile>,
+}
+
+impl Files {
+    fn start(&self, name: &str) -> Result<DataWriter, Stop> {
+        DataWriter::start(&self.folder, &format!("{name}{}.json", self.suffix))
+            .map_err(|error| io_stop(&self.folder, &error))
+    }
+
+    fn add(&self, file: &mut DataWriter, object: &Object) -> Result<(), Stop> {
+        file.add(object).map_err(|error| io_stop(&self.folder, &error))
+    }
+
+    fn finish(&mut self, file: DataWriter) -> Result<(), Stop> {
+        let done = file.finish().map_err(|error| io_stop(&self.folder, &error))?;
+        // An appended file with nothing in it says nothing.
+        if done.objects > 0 || self.suffix.is_empty() {
+            self.written.push(done);
+        } else {
+            std::fs::remove_file(self.folder.join(&done.name)).map_err(|error| io_stop(&self.folder, &error))?;
+        }
+        Ok(())
+    }
+}
+
+fn save_crds(files: &mut Files, run: &Run<'_>) -> Result<(), Stop> {
+    let mut file = files.start("crds")?;
+    for crd in run.situation.survey.installed() {
+        files.add(&mut file, &crd.object)?;
+    }
+    files.finish(file)
+}
+
+/// Every object of a CRD at every served version, those aside that the manifest covers.
+async fn save_records(files: &mut Files, manifest: &mut Manifest, crd: &Crd, run: &Run<'_>) -> Result<(), Stop> {
+    let name = crd.name().to_owned();
+    let covered = manifest.records.get(&name).cloned().unwrap_or_default();
+    let mut at_version: Vec<(String, BTreeMap<String, ObjectRef>)> = Vec::new();
+    for version in crd.versions.iter().filter(|version| version.served) {
+        let resource = crd.resource(&version.name);
+        let mut file = files.start(&format!("{name}.{}", version.name))?;
+        let mut uids = BTreeMap::new();
+        let mut pages = run.writer.reader().pages(&resource, None, Content::Full);
+        while let Some(page) = pages.next().await.map_err(|error| Stop::failed(format!("backup: {error}")))? {
+            for object in page {
+                // An expired list token can bring an object twice.
+                if covered.contains(object.uid()) || uids.insert(object.uid().to_owned(), object.reference()).is_some() {
+                    continue;
+                }
+                files.add(&mut file, &object)?;
+            }
+        }
+        files.finish(file)?;
+        at_version.push((version.name.clone(), uids));
+    }
+    reject_lost(&at_version, crd, run).await?;
+    // Covered is what every version holds; an object born in between is appended by the next look.
+    let mut common: Option<BTreeSet<String>> = None;
+    for (_, uids) in at_version {
+        let uids: BTreeSet<String> = uids.into_keys().collect();
+        common = Some(common.map_or_else(|| uids.clone(), |common| &common & &uids));
+    }
+    manifest.records.entry(name.clone()).or_default().extend(common.unwrap_or_default());
+    (run.report)(Progress::Pass {
+        over: name.clone(),
+        pass: 1,
+        done: manifest.records.get(&name).map_or(0, BTreeSet::len),
+        rewritten: 0,
+    });
+    Ok(())
+}
+
+/// A conversion that returns fewer objects, or other uids, must not pass for a backup.
+async fn reject_lost(
+    at_version: &[(String, BTreeMap<String, ObjectRef>)],
+    crd: &Crd,
+    run: &Run<'_>,
+) -> Result<(), Stop> {
+    let mut lost = Vec::new();
+    for (version, uids) in at_version {
+        for (other, others) in at_version.iter().filter(|(other, _)| other != version) {
+            for (uid, object) in uids.iter().filter(|(uid, _)| !others.contains_key(*uid)) {
+                let resource = crd.resource(version);
+                let reader = run.writer.reader();
+                // Born or deleted between the two lists is fine.
+                let still = reader.get_metadata(&resource, object.namespace.as_deref(), &object.name).await;
+                let there = reader
+                    .get_metadata(&crd.resource(other), object.namespace.as_deref(), &object.name)
+                    .await
+                    .ok()
+                    .flatten()
+                    .is_some_and(|there| there.uid() == uid);
+                if !there && still.is_ok_and(|still| still.is_some_and(|still| still.uid() == uid)) {
+                    lost.push((Some(object.clone()), format!("is there at {version} but not at {other}")));
+                }
+            }
+        }
+    }
+    if lost.is_empty() {
+        return Ok(());
+    }
+    Err(Stop::Failed {
+        text: format!("the conversion of {} loses {} objects; nothing was touched", crd.name(), lost.len()),
+        failures: lost,
+        hint: Some("mend the conversion webhook, then run again".into()),
+    })
+}
+
+fn save_children(files: &mut Files, manifest: &mut Manifest, wanted: &Wanted<'_>) -> Result<(), Stop> {
+    let mut file = files.start("children")?;
+    for (uid, child) in wanted.children.iter().filter(|(uid, _)| !manifest.children.contains(*uid)) {
+        let object = json!({
+            "apiVersion": child.resource.api_version(), "kind": child.resource.kind,
+            "metadata": {
+                "namespace": child.object.namespace, "name": child.object.name, "uid": uid,
+                "ownerReferences": child.owner_references,
+            },
+        });
+        files.add(&mut file, &Object(object))?;
+    }
+    manifest.children.extend(wanted.children.keys().cloned());
+    files.finish(file)
+}
+
+async fn save_deletes(
+    files: &mut Files,
+    manifest: &mut Manifest,
+    wanted: &Wanted<'_>,
+    run: &Run<'_>,
+) -> Result<(), Stop> {
+    let mut file = files.start("deletes")?;
+    for (step, targets) in wanted.deletes.iter().filter(|(step, _)| !manifest.deletes.contains_key(*step)) {
+        let mut uids = BTreeSet::new();
+        for (uid, (resource, target)) in targets {
+            let object = run
+                .writer
+                .reader()
+                .get(resource, target.namespace.as_deref(), &target.name)
+                .await
+                .map_err(|error| Stop::failed(format!("backup: {error}")))?;
+            if let Some(object) = object.filter(|object| object.uid() == uid) {
+                files.add(&mut file, &object)?;
+                uids.insert(uid.clone());
+            }
+        }
+        manifest.deletes.insert(step.clone(), uids);
+    }
+    files.finish(file)
+}

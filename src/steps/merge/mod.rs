@@ -1,0 +1,137 @@
+//! The point of no return: somebody merges, the deployer applies the target CRDs, and `from` is gone.
+//!
+//! It merges nothing itself. Before the approval and while it waits it looks whether the merge
+//! would work: every list pruned, no managedFields entry that names `from`, every target accepted
+//! in a dry run. Done is: no CRD of the upgrade declares `from`.
+
+mod application;
+mod guard;
+mod watch;
+
+pub use application::Application;
+pub use guard::ready;
+pub use watch::run;
+
+use super::{
+    Decision, Look, UndoBy, World,
+    access::{access, on_crds, on_kinds},
+    targets::Targets,
+    trial::Target,
+};
+use crate::{
+    cluster::Access,
+    object::ObjectRef,
+    plan::Finding,
+    runbook::{Merge, Runbook},
+};
+
+/// What was seen of the deployer and of each CRD's target.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// The Application, where the runbook names one.
+    pub application: SeenApplication,
+    /// What the server says of each CRD's target.
+    pub targets: Vec<(ObjectRef, Target)>,
+}
+
+/// The Application, or why it was not seen.
+#[derive(Clone, Debug)]
+pub enum SeenApplication {
+    /// The runbook names none.
+    NotAsked,
+    /// It is there.
+    Found(Box<Application>),
+    /// There is none of that name.
+    Missing(String),
+    /// It could not be looked at, in the server's words.
+    Unreadable(String),
+}
+
+/// Looks at the Application and dry-runs every target.
+pub async fn observe(task: &Merge, look: &Look<'_>) -> Seen {
+    let targets = Targets::load(look.runbook);
+    let mut seen = Seen { application: look_at_application(task, look.reader).await, targets: Vec::new() };
+    for crd in look.survey.installed() {
+        let target = targets.trial(look.reader, look.runbook, crd).await;
+        seen.targets.push((crd.object.reference(), target));
+    }
+    seen
+}
+
+async fn look_at_application(task: &Merge, reader: &crate::cluster::Reader) -> SeenApplication {
+    let Some((namespace, name)) = &task.application else { return SeenApplication::NotAsked };
+    match reader.get(&application::resource(), Some(namespace), name).await {
+        Ok(Some(object)) => SeenApplication::Found(Box::new(Application::of(&object))),
+        Ok(None) => SeenApplication::Missing(format!("{namespace}/{name}")),
+        Err(error) => SeenApplication::Unreadable(error.to_string()),
+    }
+}
+
+/// Settled when no CRD declares `from`.
+pub fn decide(task: &Merge, seen: &Seen, world: &World<'_>) -> Decision {
+    let from = &world.runbook.upgrade.from;
+    let crds: Vec<_> = world.situation.survey.installed().collect();
+    let left = crds.iter().filter(|crd| crd.declares(from)).count();
+    if left == 0 && crds.len() == world.runbook.upgrade.crds.len() {
+        return Decision::settled(format!("no CRD declares {from}"));
+    }
+    let deployer = match &seen.application {
+        SeenApplication::Found(application) => format!("Argo CD {}", application.name),
+        SeenApplication::Missing(name) => format!("Argo CD {name} (not found)"),
+        SeenApplication::Unreadable(_) => "Argo CD (not readable)".into(),
+        SeenApplication::NotAsked => world.runbook.upgrade.deployer.clone().unwrap_or_else(|| "the deployer".into()),
+    };
+    let mut decision = Decision::pending(format!("POINT OF NO RETURN: {deployer} drops {from} from {left} CRDs"))
+        .undo(UndoBy::NoWayBack);
+    if let Some(pull_request) = &task.pull_request {
+        decision.details.push(format!("pull request: {pull_request}"));
+    }
+    match &seen.application {
+        SeenApplication::Found(application) => {
+            decision.details.push(application.will_do());
+            decision.findings.extend(application.findings());
+        }
+        SeenApplication::Missing(name) => decision.findings.push(
+            Finding::blocker(format!("there is no Argo CD Application {name}"))
+                .hint("leave `application` out where Argo CD does not deploy the CRDs"),
+        ),
+        SeenApplication::Unreadable(words) => {
+            decision.findings.push(Finding::not_checked(format!("the Argo CD Application: {words}")));
+        }
+        SeenApplication::NotAsked => {}
+    }
+    decision.with(seen.targets.iter().filter_map(|(crd, target)| finding(crd, target, world)))
+}
+
+fn finding(crd: &ObjectRef, target: &Target, world: &World<'_>) -> Option<Finding> {
+    let from = &world.runbook.upgrade.from;
+    let finding = match target {
+        Target::Accepted | Target::Applied => return None,
+        Target::Unpruned => Finding::blocker(format!(
+            "{from} must leave status.storedVersions before the target CRD can be applied"
+        ))
+        .resolved_by(world.first_of_kind("migrate")),
+        Target::Conversion(words) => Finding::blocker(format!("the deployer's apply would be refused: {words}"))
+            .hint("a `release` step takes it out of the way")
+            .resolved_by(world.first_of_kind("release")),
+        Target::ConversionStays => {
+            Finding::blocker("the deployer's apply would be accepted, but the conversion webhook would outlive it")
+                .hint("a `release` step takes it out of the way")
+                .resolved_by(world.first_of_kind("release"))
+        }
+        Target::Refused(words) => Finding::blocker(format!("the deployer's apply would be refused: {words}")),
+        Target::NotChecked(words) => Finding::not_checked(format!("whether the target CRD is accepted: {words}")),
+    };
+    Some(finding.about(crd.clone()))
+}
+
+/// Reads the CRDs, their records and the Application; asks by dry run.
+pub fn rights(task: &Merge, runbook: &Runbook) -> Vec<Access> {
+    let mut rights = on_crds(runbook, "get", "");
+    rights.extend(on_crds(runbook, "patch", ""));
+    rights.extend(on_kinds(runbook, "list"));
+    if let Some((namespace, name)) = &task.application {
+        rights.push(access("get", "argoproj.io", "applications", Some(namespace), Some(name)));
+    }
+    rights
+}

@@ -1,0 +1,288 @@
+//! Rewrite every record, prove each one, then prune `status.storedVersions`: one step, so that no
+//! runbook can prune unproved.
+//!
+//! ```text
+//! settle -> touch (stamp, relabel) -> prove until a pass changes nothing -> prune -> read back
+//! ```
+//!
+//! A pruned list proves nothing (design, fact 2). Done is: the CRD declares `to` alone, its list
+//! succeeds, and no managedFields entry names `from`.
+
+mod observe;
+mod prune;
+mod relabel;
+mod run;
+
+use jiff::Timestamp;
+pub use observe::{Seen, observe};
+pub use run::run;
+
+use super::{
+    Decision, UndoBy, World,
+    access::{on_crds, on_kinds},
+    survey::{Record, Records, Surveyed},
+};
+use crate::{
+    cluster::Access,
+    crd::Crd,
+    object::{ObjectRef, Resource, api_version},
+    plan::{Change, FieldChange, Finding, Operation},
+    runbook::{ManagedFields, Migrate, Runbook},
+};
+
+/// Bytes that all annotations of an object may have together.
+const ANNOTATION_LIMIT: usize = 262_144;
+/// Bytes of an RFC 3339 time in UTC.
+const STAMP_LENGTH: usize = 20;
+
+/// What is left of one CRD's migration.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Left {
+    rewrite: usize,
+    prove: usize,
+    relabel: usize,
+    prune: bool,
+}
+
+/// Adds up what is left of every CRD.
+pub fn decide(task: &Migrate, seen: &Seen, world: &World<'_>) -> Decision {
+    let mut total = Left::default();
+    let (mut pruned, mut blocked) = (0, 0);
+    let mut decision = Decision::pending(String::new()).undo(UndoBy::Backup);
+    for surveyed in &world.situation.survey.crds {
+        match left_of(task, surveyed, world.runbook) {
+            Ok(left) => {
+                if let Ok(Some(crd)) = &surveyed.crd {
+                    decision.changes.extend(changes(task, crd, surveyed.records.listed(), &left, world.runbook));
+                    let stored = crd.stored_versions.join(", ");
+                    let records = surveyed.records.listed().len();
+                    decision.details.push(format!("{}: {records} records, storedVersions {stored}", surveyed.name));
+                }
+                total.rewrite += left.rewrite;
+                total.prove += left.prove;
+                total.relabel += left.relabel;
+                pruned += usize::from(left.prune);
+            }
+            Err(finding) => {
+                blocked += 1;
+                decision.findings.push(finding);
+            }
+        }
+        decision.findings.extend(findings(task, surveyed, world.runbook));
+    }
+    decision.findings.extend(seen.findings());
+    let parts = [
+        (total.rewrite, "rewrite", "objects"),
+        (total.prove, "prove", "objects"),
+        (total.relabel, "relabel", "objects"),
+        (pruned, "prune", "CRDs"),
+    ];
+    let said: Vec<String> =
+        parts.iter().filter(|(n, ..)| *n > 0).map(|(n, verb, what)| format!("{verb} {n} {what}")).collect();
+    let open = world.situation.survey.installed().any(|crd| crd.declares(&world.runbook.upgrade.from));
+    decision.settled = said.is_empty() && blocked == 0 && !open;
+    decision.summary = match (said.is_empty(), blocked) {
+        (false, _) => said.join(", "),
+        (true, 0) if open => "nothing to rewrite".into(),
+        (true, 0) => format!("every record is {}", world.runbook.upgrade.to),
+        (true, n) => format!("{n} CRDs cannot be migrated as they are"),
+    };
+    if decision.settled {
+        decision.details.clear();
+    }
+    decision
+}
+
+/// What is left of one CRD, or why nothing can be done about it.
+fn left_of(task: &Migrate, surveyed: &Surveyed, runbook: &Runbook) -> Result<Left, Finding> {
+    let (from, to) = (&runbook.upgrade.from, &runbook.upgrade.to);
+    let name = &surveyed.name;
+    let crd = match &surveyed.crd {
+        Err(error) => return Err(Finding::blocker(format!("CRD {name} cannot be read: {error}"))),
+        Ok(None) => {
+            return Err(Finding::blocker(format!("CRD {name} is not installed")).hint("is this the right cluster?"));
+        }
+        Ok(Some(crd)) => crd,
+    };
+    if crd.object.deleting() {
+        return Err(Finding::blocker(format!("CRD {name} IS BEING DELETED, and every {} with it", crd.kind))
+            .hint("take a copy of the objects first; what holds it are their finalizers"));
+    }
+    if !crd.declares(to) {
+        return Err(Finding::blocker(format!("CRD {name} has no version {to}"))
+            .hint(format!("install the release that serves both {from} and {to} first")));
+    }
+    let records = match &surveyed.records {
+        Records::Listed(records) => records,
+        Records::Unreadable { error, culprits, readable } => {
+            return Err(unreadable(crd, runbook, &error.to_string(), culprits, *readable));
+        }
+        Records::NotAsked => return Err(Finding::blocker(format!("CRD {name} does not serve {to}"))),
+    };
+    let named = records.iter().filter(|record| !record.entries.is_empty()).count();
+    let relabel = if task.managed_fields == ManagedFields::Keep { 0 } else { named };
+    if !crd.declares(from) {
+        return Ok(Left { relabel, ..Left::default() });
+    }
+    if crd.storage_version() != Some(to) {
+        let storage = crd.storage_version().unwrap_or("none");
+        return Err(Finding::blocker(format!("CRD {name} still stores {storage}"))
+            .hint(format!("the release that stores {to} must be installed before records can move")));
+    }
+    let pruned = crd.stored_versions == [to.clone()];
+    let stamped = |record: &Record| is_stamped(task, record, crd.spec_changed_at());
+    if pruned && named == 0 && records.iter().all(stamped) {
+        return Ok(Left { prove: records.len(), ..Left::default() });
+    }
+    Ok(Left { rewrite: records.len(), prove: 0, relabel, prune: !pruned })
+}
+
+/// Whether a record's stamp is newer than the last change of the CRD's spec; true without a stamp to set.
+fn is_stamped(task: &Migrate, record: &Record, anchor: Option<Timestamp>) -> bool {
+    if task.stamp.is_none() {
+        return true;
+    }
+    let stamp: Option<Timestamp> = record.stamp.as_ref().and_then(|stamp| stamp.parse().ok());
+    stamp.is_some_and(|stamp| anchor.is_none_or(|anchor| stamp > anchor))
+}
+
+/// The list failed: the way out depends on whether the old version is still there (design, facts 3 and 19).
+fn unreadable(
+    crd: &Crd,
+    runbook: &Runbook,
+    words: &str,
+    culprits: &[(ObjectRef, String)],
+    readable: usize,
+) -> Finding {
+    let from = &runbook.upgrade.from;
+    let named: Vec<String> = culprits.iter().map(|(object, words)| format!("{object} ({words})")).collect();
+    let text = if named.is_empty() {
+        format!("{} cannot be listed: {words}", crd.plural)
+    } else {
+        let all = culprits.len() + readable;
+        format!("{} of {all} {} cannot be converted: {}", named.len(), crd.plural, named.join("; "))
+    };
+    let hint = if crd.declares(from) {
+        let service = crd.webhook.as_ref().map_or_else(String::new, |service| {
+            format!(" (Service {}/{}, port {})", service.namespace, service.name, service.port)
+        });
+        format!(
+            "the records are healthy, their conversion is not: put the webhook{service} and the controller that \
+             answers it back, then plan again; never set strategy None, and delete nothing"
+        )
+    } else {
+        format!(
+            "a record at {from} is left and nobody can read it: put {from} back into spec.versions, unserved is \
+             enough, with the webhook where the schemas differ; then plan again. Nothing is lost, delete nothing"
+        )
+    };
+    Finding::blocker(text).hint(hint)
+}
+
+fn findings(task: &Migrate, surveyed: &Surveyed, runbook: &Runbook) -> Vec<Finding> {
+    let (from, to) = (&runbook.upgrade.from, &runbook.upgrade.to);
+    let mut findings = Vec::new();
+    let Ok(Some(crd)) = &surveyed.crd else { return findings };
+    let records = surveyed.records.listed();
+    if let Some(Err(error)) = &surveyed.reads_at_from {
+        let expected = crd.stored_versions == [to.clone()]
+            || (task.stamp.is_some() && records.iter().all(|record| is_stamped(task, record, crd.spec_changed_at())));
+        let service = crd.webhook.as_ref().map_or_else(String::new, |service| {
+            format!(" (Service {}/{}, port {})", service.namespace, service.name, service.port)
+        });
+        let text = format!("the conversion of {}{service} does not work: {error}", crd.plural);
+        findings.push(if expected {
+            Finding::warning(text).hint(format!(
+                "its records are expected to be {to} already; each is proved without a conversion, and one that is \
+                 not stops the run before anything is pruned"
+            ))
+        } else {
+            Finding::blocker(text).hint("put the webhook and the controller that answers it back, then plan again")
+        });
+    }
+    if let Some(condition) = crd.condition("StorageMigrating") {
+        let words = condition.get("message").and_then(serde_json::Value::as_str).unwrap_or_default();
+        findings.push(Finding::warning(format!("{} is being migrated by another migrator: {words}", surveyed.name)));
+    }
+    for record in records.iter().filter(|record| record.deleting) {
+        findings.push(Finding::note("is being deleted; its record is rewritten all the same").about(record.object.clone()));
+    }
+    if let Some(stamp) = &task.stamp {
+        let room = ANNOTATION_LIMIT.saturating_sub(stamp.len() + STAMP_LENGTH);
+        for record in records.iter().filter(|record| record.stamp.is_none() && record.annotation_bytes > room) {
+            let text = format!("its annotations have {} bytes; the stamp would exceed 262144", record.annotation_bytes);
+            findings.push(Finding::blocker(text).hint("leave out `stamp`, or shorten them").about(record.object.clone()));
+        }
+    }
+    let carrying = records.iter().filter(|record| !record.state_annotations.is_empty()).count();
+    if carrying > 0 {
+        findings.push(
+            Finding::warning(format!(
+                "{carrying} {} carry annotations of the conversion that hold the whole old object, environment values \
+                 included; the first rewrite keeps them for ever",
+                crd.plural
+            ))
+            .hint("a `strip` step after the merge removes them"),
+        );
+    }
+    if task.managed_fields == ManagedFields::Keep && records.iter().any(|record| !record.entries.is_empty()) {
+        findings.push(Finding::warning(format!(
+            "managedFields of {} that name {from} are kept: no server-side apply of these objects works after the drop",
+            crd.plural
+        )));
+    }
+    findings
+}
+
+fn changes(task: &Migrate, crd: &Crd, records: &[Record], left: &Left, runbook: &Runbook) -> Vec<Change> {
+    let (old, new) = (api_version(&crd.group, &runbook.upgrade.from), api_version(&crd.group, &runbook.upgrade.to));
+    let mut changes = Vec::new();
+    for record in records {
+        let mut fields = Vec::new();
+        if left.relabel > 0 {
+            for entry in &record.entries {
+                let path = format!("metadata.managedFields[{} {}].apiVersion", entry.manager, entry.operation);
+                let after = (task.managed_fields == ManagedFields::Relabel).then_some(new.as_str());
+                fields.push(FieldChange::new(path, Some(&old), after));
+            }
+        }
+        if let Some(stamp) = task.stamp.as_ref().filter(|_| !is_stamped(task, record, crd.spec_changed_at())) {
+            if left.rewrite > 0 {
+                let path = format!("metadata.annotations[{stamp}]");
+                fields.push(FieldChange::new(path, record.stamp.as_deref(), Some("<time of the rewrite>")));
+            }
+        }
+        if !fields.is_empty() || left.rewrite > 0 {
+            changes.push(Change { operation: Operation::Update, object: record.object.clone(), fields });
+        }
+    }
+    if left.prune {
+        let before = crd.stored_versions.join(", ");
+        changes.push(Change {
+            operation: Operation::Update,
+            object: crd.object.reference(),
+            fields: vec![FieldChange::new("status.storedVersions", Some(&before), Some(&runbook.upgrade.to))],
+        });
+    }
+    changes
+}
+
+/// Reads and patches records, and the `/status` of each CRD.
+pub fn rights(_task: &Migrate, runbook: &Runbook) -> Vec<Access> {
+    let mut rights = on_crds(runbook, "get", "");
+    rights.extend(on_crds(runbook, "patch", "/status"));
+    for verb in ["get", "list", "patch"] {
+        rights.extend(on_kinds(runbook, verb));
+    }
+    rights
+}
+
+/// The API at which another migrator may be at work on a resource.
+fn migration_resources() -> [Resource; 4] {
+    let in_tree = |version| {
+        Resource::new("storagemigration.k8s.io", version, "storageversionmigrations", "StorageVersionMigration", false)
+    };
+    let outside =
+        Resource::new("migration.k8s.io", "v1alpha1", "storageversionmigrations", "StorageVersionMigration", false);
+    [in_tree("v1"), in_tree("v1beta1"), in_tree("v1alpha1"), outside]
+}

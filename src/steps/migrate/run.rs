@@ -1,0 +1,252 @@
+//! Settle, touch, prove, prune, one CRD after the other.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use futures::{StreamExt, stream};
+use serde_json::{Map, Value, json};
+
+use super::{prune::prune, relabel::relabel};
+use crate::{
+    cluster::Content,
+    crd::{Crd, crd_resource},
+    object::{Object, ObjectRef, Resource, api_version},
+    runbook::{Migrate, Task},
+    steps::{
+        Outcome, Progress, Run, Stop, backup,
+        touch::{Touched, touch},
+    },
+};
+
+/// Requests in flight at once.
+const CONCURRENCY: usize = 8;
+/// Passes over one CRD before somebody must look: each may find objects that others wrote meanwhile.
+const PASSES: usize = 20;
+
+/// Migrates every CRD of the upgrade, in the runbook's order.
+///
+/// # Errors
+/// An object cannot be rewritten or proved (then nothing of its CRD is pruned), the CRD changed
+/// under the run, or somebody asked to stop.
+pub async fn run(task: &Migrate, run: &Run<'_>) -> Result<(), Stop> {
+    let crds = &run.runbook.upgrade.crds;
+    for (index, name) in crds.iter().enumerate() {
+        let migration = Migration { task, run, name };
+        migration.run().await.map_err(|stop| match stop {
+            Stop::Interrupted(text) => Stop::Interrupted(format!("{text}; {index} of {} CRDs migrated", crds.len())),
+            other => other,
+        })?;
+    }
+    Ok(())
+}
+
+/// One CRD's way through the step.
+struct Migration<'a> {
+    task: &'a Migrate,
+    run: &'a Run<'a>,
+    name: &'a str,
+}
+
+impl Migration<'_> {
+    async fn run(&self) -> Result<(), Stop> {
+        loop {
+            let crd = self.settled().await?;
+            self.prove(&crd).await?;
+            let now = self.crd().await?;
+            if now.object.generation() == crd.object.generation() {
+                return if now.declares(&self.run.runbook.upgrade.from) { prune(self.run, &crd).await } else { Ok(()) };
+            }
+            // A rotated certificate changes the spec as a flipped storage flag does: what was
+            // proved before the change is not proved after it.
+            self.say(format!("the spec of CRD {} changed meanwhile; proving its records again", self.name));
+        }
+    }
+
+    fn say(&self, text: String) {
+        (self.run.report)(Progress::Said(text));
+    }
+
+    async fn crd(&self) -> Result<Crd, Stop> {
+        let reader = self.run.writer.reader();
+        match reader.get(&crd_resource(), None, self.name).await {
+            Ok(Some(crd)) => Ok(Crd::of(crd)),
+            Ok(None) => Err(Stop::failed(format!("CRD {} is gone", self.name))),
+            Err(error) => Err(Stop::failed(error.to_string())),
+        }
+    }
+
+    /// The CRD once its spec has been at rest for long enough: right after a storage flag flips, an
+    /// API server may still write the old version (design, fact 6).
+    async fn settled(&self) -> Result<Crd, Stop> {
+        let (run, to) = (self.run, &self.run.runbook.upgrade.to);
+        let clock = run.writer.reader().clock();
+        let first_seen = clock.now();
+        loop {
+            let crd = self.crd().await?;
+            if crd.storage_version() != Some(to) {
+                let storage = crd.storage_version().unwrap_or("none");
+                return Err(Stop::failed(format!("CRD {} stores {storage}, not {to}", self.name)));
+            }
+            let settle = self.task.settle;
+            let anchor = crd.spec_changed_at().unwrap_or(first_seen);
+            let until = anchor.checked_add(settle).unwrap_or(anchor);
+            let now = clock.now();
+            if now >= until || !crd.declares(&run.runbook.upgrade.from) {
+                return Ok(crd);
+            }
+            let what = format!("the spec of CRD {} to settle (changed {anchor:.0})", self.name);
+            (run.report)(Progress::Waiting { what, until });
+            let left = Duration::try_from(until.duration_since(now)).unwrap_or_default();
+            tokio::select! {
+                () = clock.sleep(left) => {}
+                () = run.interrupt.asked() => return Err(self.interrupted(0, 0)),
+            }
+        }
+    }
+
+    fn interrupted(&self, proved: usize, total: usize) -> Stop {
+        Stop::Interrupted(format!("{}: {proved} of {total} records proved, not pruned; safe to run again", self.name))
+    }
+
+    /// Touches every record until each was left unchanged by a touch: then it is proved (fact 1).
+    async fn prove(&self, crd: &Crd) -> Result<(), Stop> {
+        let mut proved = BTreeSet::new();
+        for pass in 1..=PASSES {
+            let seen = self.pass(crd, pass, &mut proved).await?;
+            let report = Progress::Pass {
+                over: self.name.into(),
+                pass,
+                done: proved.len(),
+                rewritten: seen.rewritten,
+            };
+            (self.run.report)(report);
+            if seen.rewritten == 0 && seen.uncovered == 0 && seen.moved == 0 {
+                return Ok(());
+            }
+            if seen.uncovered > 0 {
+                self.cover().await?;
+            }
+        }
+        Err(Stop::failed(format!("records of {} still change after {PASSES} passes; nothing was pruned", self.name))
+            .hint("find out who writes them all the time, then run again"))
+    }
+
+    /// Appends objects born since the backup: nothing is touched that it does not hold.
+    async fn cover(&self) -> Result<(), Stop> {
+        match self.run.runbook.steps.iter().find_map(|step| match &step.task {
+            Task::Backup(task) => Some(task),
+            _ => None,
+        }) {
+            Some(task) => backup::run(task, self.run).await,
+            None => Err(Stop::failed("the runbook has no backup step")),
+        }
+    }
+
+    async fn pass(&self, crd: &Crd, pass: usize, proved: &mut BTreeSet<String>) -> Result<PassSeen, Stop> {
+        let run = self.run;
+        let resource = crd.resource(&run.runbook.upgrade.to);
+        let covered = backup::covered(run, self.name);
+        let mut seen = PassSeen::default();
+        let mut failures: Vec<(Option<ObjectRef>, String)> = Vec::new();
+        let mut pages = run.writer.reader().pages(&resource, None, Content::Metadata);
+        let stamp = format!("{:.0}", run.writer.reader().clock().now());
+        while let Some(page) = pages.next().await.map_err(|error| Stop::failed(error.to_string()))? {
+            let (ready, unready): (Vec<Object>, Vec<Object>) = page
+                .into_iter()
+                .filter(|object| !proved.contains(object.uid()))
+                .partition(|object| covered.contains(object.uid()));
+            seen.uncovered += unready.len();
+            let build = |object: &Object| Some(self.patch(object, crd, &stamp));
+            let mut touches = stream::iter(ready)
+                .map(|object| touch(run, &resource, object, &build))
+                .buffer_unordered(CONCURRENCY);
+            while let Some(touched) = touches.next().await {
+                if let Some(stop) = altered(&touched, &resource) {
+                    return Err(stop);
+                }
+                match &touched.outcome {
+                    Outcome::Unchanged => {
+                        proved.insert(touched.uid.clone());
+                    }
+                    Outcome::Updated | Outcome::Created => seen.rewritten += 1,
+                    Outcome::Gone | Outcome::Deleted => seen.moved += usize::from(touched.recreated),
+                    Outcome::Failed(words) => failures.push((Some(touched.object.clone()), words.clone())),
+                }
+                if touched.outcome != Outcome::Unchanged {
+                    (run.report)(Progress::Object {
+                        object: touched.object,
+                        outcome: touched.outcome,
+                        resource_version: touched.after.map(|after| after.resource_version().into()),
+                    });
+                }
+                if run.interrupt.is_set() {
+                    // What is in flight ends with the stream; nothing new starts.
+                    while touches.next().await.is_some() {}
+                    return Err(self.interrupted(proved.len(), proved.len() + seen.rewritten));
+                }
+            }
+        }
+        if failures.is_empty() {
+            return Ok(seen);
+        }
+        Err(Stop::Failed {
+            text: format!(
+                "{}: pass {pass} rewrote {}, {} failed; nothing of it was pruned",
+                self.name,
+                seen.rewritten,
+                failures.len()
+            ),
+            failures,
+            hint: Some("mend what the server says, then run again: it does the rest".into()),
+        })
+    }
+
+    /// The patch for one record: an empty one proves it, or rewrites it where it is stored at `from`.
+    fn patch(&self, object: &Object, crd: &Crd, stamp: &str) -> Value {
+        let upgrade = &self.run.runbook.upgrade;
+        let (from, to) = (api_version(&crd.group, &upgrade.from), api_version(&crd.group, &upgrade.to));
+        let mut metadata = Map::new();
+        if let Some(entries) = relabel(object.managed_fields(), &from, &to, self.task.managed_fields) {
+            metadata.insert("managedFields".into(), entries.into());
+        }
+        if let Some(name) = self.task.stamp.as_ref().filter(|_| crd.declares(&upgrade.from)) {
+            let set: Option<jiff::Timestamp> = object.annotation(name).and_then(|stamp| stamp.parse().ok());
+            let fresh = set.is_some_and(|set| crd.spec_changed_at().is_none_or(|anchor| set > anchor));
+            if !fresh {
+                metadata.insert("annotations".into(), json!({name: stamp}));
+            }
+        }
+        json!({"metadata": metadata})
+    }
+}
+
+/// What one pass came across.
+#[derive(Default)]
+struct PassSeen {
+    /// Records that changed, so that they are not proved yet.
+    rewritten: usize,
+    /// Records that no backup covers, left alone.
+    uncovered: usize,
+    /// Records that were created again under the same name.
+    moved: usize,
+}
+
+/// A touch that changes `metadata.generation` changed the object's spec: conversion or defaulting
+/// alters it, and going on would alter every object.
+fn altered(touched: &Touched, resource: &Resource) -> Option<Stop> {
+    let (before, after) = (touched.before.as_ref()?, touched.after.as_ref()?);
+    if before.uid() != after.uid() || before.generation().is_none() || before.generation() == after.generation() {
+        return None;
+    }
+    // Its owner may have changed the spec between the read and the patch; the precondition rules that out.
+    Some(
+        Stop::failed(format!(
+            "rewriting {} changed its spec: conversion or defaulting at {} alters it (generation {:?} -> {:?}); \
+             stopped after this one object",
+            touched.object,
+            resource.version,
+            before.generation().unwrap_or_default(),
+            after.generation().unwrap_or_default()
+        ))
+        .hint("compare it with the backup before anything else is touched"),
+    )
+}

@@ -1,0 +1,197 @@
+//! Field ownership that would make the deployer's apply of the target CRDs fail.
+//!
+//! A deployer that gives up `spec.conversion` removes what it owns alone. What another manager owns
+//! of it (the controller's `caBundle`) stays, and what remains is invalid: the apply is refused.
+//! Released means: nobody but the deployer owns anything below `spec.conversion`. The values stay,
+//! so the webhook goes on working (design, fact 10).
+
+use serde_json::{Value, json};
+
+use super::{
+    Decision, Look, Outcome, Progress, Run, Stop, UndoBy, World,
+    access::on_crds,
+    targets::Targets,
+    trial::{Current, Target, current},
+};
+use crate::{
+    cluster::{Access, Reader},
+    crd::{Crd, crd_resource},
+    fields::{disown, is_apply_of, leaves, owns_nothing},
+    plan::{Change, FieldChange, Finding, Operation},
+    runbook::{Release, Runbook},
+};
+
+/// Times a conflict is met by looking again.
+const ATTEMPTS: usize = 5;
+
+/// What was seen of each CRD that still declares `from`.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// One entry a CRD.
+    pub crds: Vec<SeenCrd>,
+}
+
+/// One CRD.
+#[derive(Clone, Debug)]
+pub struct SeenCrd {
+    /// The CRD.
+    pub crd: Crd,
+    /// Who else owns what below `spec.conversion`: manager and field.
+    pub held: Vec<(String, String)>,
+    /// What the server says of the target.
+    pub target: Target,
+    /// What the server says of the current manifests.
+    pub current: Current,
+}
+
+/// Looks at ownership and asks the server by two dry runs a CRD.
+pub async fn observe(_task: &Release, look: &Look<'_>) -> Seen {
+    let targets = Targets::load(look.runbook);
+    let mut seen = Seen::default();
+    for crd in look.survey.installed().filter(|crd| crd.declares(&look.runbook.upgrade.from)) {
+        seen.crds.push(observe_crd(look.reader, look.runbook, crd.clone(), &targets).await);
+    }
+    seen
+}
+
+async fn observe_crd(reader: &Reader, runbook: &Runbook, crd: Crd, targets: &Targets) -> SeenCrd {
+    SeenCrd {
+        held: held(&crd, runbook),
+        target: targets.trial(reader, runbook, &crd).await,
+        current: current(reader, runbook, &crd).await,
+        crd,
+    }
+}
+
+/// Who but the deployer owns what below `spec.conversion`.
+fn held(crd: &Crd, runbook: &Runbook) -> Vec<(String, String)> {
+    others(crd, runbook)
+        .filter_map(|entry| {
+            let fields = entry.pointer("/fieldsV1/f:spec/f:conversion")?;
+            let manager = entry.get("manager").and_then(Value::as_str).unwrap_or_default();
+            Some(leaves(fields, "spec.conversion").into_iter().map(|leaf| (manager.to_owned(), leaf)))
+        })
+        .flatten()
+        .collect()
+}
+
+fn others<'a>(crd: &'a Crd, runbook: &'a Runbook) -> impl Iterator<Item = &'a Value> {
+    let deployer = runbook.upgrade.deployer.as_deref().unwrap_or_default();
+    crd.object.managed_fields().iter().filter(move |entry| !is_apply_of(entry, deployer))
+}
+
+/// Settled when nobody else owns a part of the conversion.
+pub fn decide(_task: &Release, seen: &Seen, world: &World<'_>) -> Decision {
+    let held: Vec<&SeenCrd> = seen.crds.iter().filter(|seen| !seen.held.is_empty()).collect();
+    let mut decision = if held.is_empty() {
+        Decision::settled(if seen.crds.is_empty() {
+            format!("no CRD declares {}", world.runbook.upgrade.from)
+        } else {
+            format!("spec.conversion of {} CRDs: the deployer's alone", seen.crds.len())
+        })
+    } else {
+        let mut managers: Vec<&str> = held.iter().flat_map(|seen| &seen.held).map(|(manager, _)| &**manager).collect();
+        managers.sort_unstable();
+        managers.dedup();
+        let mut leaves: Vec<&str> =
+            held.iter().flat_map(|seen| &seen.held).filter_map(|(_, leaf)| leaf.rsplit('.').next()).collect();
+        leaves.sort_unstable();
+        leaves.dedup();
+        let (leaves, managers) = (leaves.join(", "), managers.join(", "));
+        Decision::pending(format!("{leaves} of {} CRDs: owned by {managers} -> nobody", held.len())).undo(UndoBy::Backup)
+    };
+    for seen in &seen.crds {
+        if !seen.held.is_empty() {
+            let fields = seen.held.iter().map(|(manager, leaf)| {
+                FieldChange::new(format!("metadata.managedFields[{manager}] {leaf}"), Some("owned"), None)
+            });
+            let object = seen.crd.object.reference();
+            decision.changes.push(Change { operation: Operation::Update, object, fields: fields.collect() });
+        }
+        if let Current::Changes(paths) = &seen.current {
+            let text = format!("a sync of the current manifests would change {}", paths.join(", "));
+            decision.findings.push(
+                Finding::warning(text)
+                    .about(seen.crd.object.reference())
+                    .hint("the live CRD has drifted from what the deployer applied last; find out who changed it"),
+            );
+        }
+        if let Current::NotChecked(words) = &seen.current {
+            let text = format!("whether a sync of the current manifests changes anything: {words}");
+            decision.findings.push(Finding::not_checked(text).about(seen.crd.object.reference()));
+        }
+    }
+    decision
+}
+
+/// Reads the CRDs, patches their metadata, and asks by dry run.
+pub fn rights(_task: &Release, runbook: &Runbook) -> Vec<Access> {
+    let mut rights = on_crds(runbook, "get", "");
+    rights.extend(on_crds(runbook, "patch", ""));
+    rights
+}
+
+/// Releases each CRD and asks the server again.
+///
+/// # Errors
+/// A patch is refused, or the dry runs do not come out as they must.
+pub async fn run(_task: &Release, run: &Run<'_>) -> Result<(), Stop> {
+    let targets = Targets::load(run.runbook);
+    for name in &run.runbook.upgrade.crds {
+        release(name, run).await?;
+        let crd = read(name, run).await?;
+        let seen = observe_crd(run.writer.reader(), run.runbook, crd, &targets).await;
+        if let Target::Conversion(words) | Target::Refused(words) = &seen.target {
+            return Err(Stop::failed(format!("CRD {name} is released, yet its target would be refused: {words}")));
+        }
+        if seen.target == Target::ConversionStays {
+            return Err(Stop::failed(format!("CRD {name} is released, yet its conversion would outlive the merge")));
+        }
+        if let Current::Changes(paths) = &seen.current {
+            return Err(Stop::failed(format!(
+                "CRD {name}: a sync of the current manifests would now change {}",
+                paths.join(", ")
+            ))
+            .hint("do not let the deployer sync before this is understood; the backup holds the CRD as it was"));
+        }
+    }
+    Ok(())
+}
+
+async fn read(name: &str, run: &Run<'_>) -> Result<Crd, Stop> {
+    match run.writer.reader().get(&crd_resource(), None, name).await {
+        Ok(Some(crd)) => Ok(Crd::of(crd)),
+        Ok(None) => Err(Stop::failed(format!("CRD {name} is gone"))),
+        Err(error) => Err(Stop::failed(error.to_string())),
+    }
+}
+
+async fn release(name: &str, run: &Run<'_>) -> Result<(), Stop> {
+    for _ in 0..ATTEMPTS {
+        let crd = read(name, run).await?;
+        let deployer = run.runbook.upgrade.deployer.as_deref().unwrap_or_default();
+        let mut entries = crd.object.managed_fields().to_vec();
+        let mut taken = false;
+        for entry in entries.iter_mut().filter(|entry| !is_apply_of(entry, deployer)) {
+            taken |= disown(entry, "conversion");
+        }
+        if !taken || !crd.declares(&run.runbook.upgrade.from) {
+            return Ok(());
+        }
+        entries.retain(|entry| !owns_nothing(entry));
+        let patch = json!({"metadata": {
+            "uid": crd.object.uid(), "resourceVersion": crd.object.resource_version(), "managedFields": entries,
+        }});
+        match run.writer.patch(&crd_resource(), None, name, patch).await {
+            Ok(after) => (run.report)(Progress::Object {
+                object: after.reference(),
+                outcome: Outcome::Updated,
+                resource_version: Some(after.resource_version().into()),
+            }),
+            // Looked at again: somebody wrote meanwhile, or the outcome is unknown.
+            Err(error) if error.is_conflict() || error.may_heal() => {}
+            Err(error) => return Err(Stop::failed(error.to_string())),
+        }
+    }
+    Err(Stop::failed(format!("CRD {name}: others kept writing to it; not released after {ATTEMPTS} attempts")))
+}
