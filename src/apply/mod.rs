@@ -1,0 +1,124 @@
+//! Plan, ask, do, report. There is no state file: every step decides from the live cluster whether
+//! it is done, so resuming and finding nothing to do are one code path.
+//!
+//! In: a runbook and a [`Writer`]. Out: [`Event`]s while it runs, and an [`Ending`].
+
+mod event;
+mod journal;
+mod lock;
+mod walk;
+
+use std::{collections::BTreeSet, path::Path};
+
+pub use event::{Ending, Event};
+
+use crate::{
+    cluster::{ClusterError, Writer},
+    graph::StepGraph,
+    plan::{Plan, PlannedStep, State},
+    runbook::{Runbook, StepId, Task},
+    steps::{self, Interrupt},
+};
+
+/// What a run works with.
+pub struct Session<'a> {
+    /// The cluster, with the right to write.
+    pub writer: &'a Writer,
+    /// The runbook.
+    pub runbook: &'a Runbook,
+    /// Its order.
+    pub graph: &'a StepGraph,
+    /// Backups and journals go below it.
+    pub working_dir: &'a Path,
+    /// Set to stop after what is in flight.
+    pub interrupt: &'a Interrupt,
+    /// Where events go.
+    pub events: &'a (dyn Fn(&Event) + Sync),
+}
+
+/// What the operator said beforehand.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Run this step and what it needs, nothing later.
+    pub to: Option<StepId>,
+    /// `--yes`: ordinary steps are approved.
+    pub yes: bool,
+    /// `--approve`: typed phrases given on the command line.
+    pub approvals: BTreeSet<String>,
+}
+
+/// Whoever can be asked.
+pub trait Ask {
+    /// Asks a question; none when nobody can answer. A pipe is never consent.
+    fn ask(&mut self, question: &str) -> Option<String>;
+}
+
+impl Session<'_> {
+    /// The plan as of now.
+    ///
+    /// # Errors
+    /// The API server cannot be reached.
+    pub async fn plan(&self, to: Option<&StepId>) -> Result<Plan, ClusterError> {
+        let reader = self.writer.reader();
+        let situation = steps::observe(reader, self.runbook, self.graph, self.working_dir, &[]).await?;
+        Ok(steps::plan(self.runbook, self.graph, &situation, to))
+    }
+
+    /// Carries out a plan that was just made and shown.
+    ///
+    /// # Errors
+    /// The API server cannot be reached before anything was written.
+    pub async fn apply(&self, plan: &Plan, options: &Options, ask: &mut dyn Ask) -> Result<Ending, ClusterError> {
+        if plan.blockers().next().is_some() {
+            return Ok(Ending::Blocked);
+        }
+        if plan.is_settled() {
+            return Ok(Ending::NoChanges);
+        }
+        if !plan.steps.iter().any(|step| self.can_begin(step)) {
+            return Ok(Ending::Unmet(closed_gates(plan)));
+        }
+        let context = &self.runbook.cluster.context;
+        let approved = match (options.yes, self.writes(plan)) {
+            (true, _) | (_, false) => true,
+            (false, true) => match ask.ask(&format!("Run these steps on {context}? Type yes: ")) {
+                None => return Ok(Ending::NeedsApproval("--yes".into())),
+                Some(answer) => answer.trim() == "yes",
+            },
+        };
+        if !approved {
+            return Ok(Ending::Declined(format!("to run the steps on {context}")));
+        }
+        walk::Walk::begin(self, plan, options).await?.run(ask).await
+    }
+
+    /// Whether a step can begin now: something to do, a person to ask, or a gate that opens by itself
+    /// after a change.
+    fn can_begin(&self, step: &PlannedStep) -> bool {
+        match step.state {
+            State::ToDo => true,
+            State::Waiting => {
+                self.runbook.steps.iter().find(|known| known.id == step.id).is_some_and(|known| {
+                    matches!(known.task, Task::Confirm(_)) || self.comes_after_a_change(&known.id)
+                })
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether a gate stands behind a step that changes something: then apply waits for it. A gate
+    /// in front of all changes is judged at once.
+    fn comes_after_a_change(&self, id: &StepId) -> bool {
+        self.runbook.steps.iter().any(|other| !other.task.is_gate() && self.graph.reaches(id, &other.id))
+    }
+
+    fn writes(&self, plan: &Plan) -> bool {
+        plan.steps.iter().any(|step| !step.gate && matches!(step.state, State::ToDo | State::After(_)))
+    }
+}
+
+/// Every gate that is closed now, with what was found.
+fn closed_gates(plan: &Plan) -> Vec<(StepId, String)> {
+    let closed = plan.steps.iter().filter(|step| step.state == State::Waiting);
+    closed.map(|step| (step.id.clone(), step.summary.clone())).collect()
+}
