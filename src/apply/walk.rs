@@ -17,7 +17,7 @@ use crate::{
     cluster::{ClusterError, Fault},
     plan::{Grade, Plan, State},
     runbook::{Step, StepId, Task},
-    steps::{self, Decision, Progress, Run, Seen, Situation, Stop, World, merge},
+    steps::{self, Decision, Pace, Progress, Run, Seen, Situation, Stop, World, merge},
 };
 
 /// Between two looks at a gate that apply waits for.
@@ -123,7 +123,13 @@ impl<'a> Walk<'a> {
     async fn step(&mut self, step: &Step, ask: &mut dyn Ask) -> Result<Next, ClusterError> {
         let session = self.session;
         if let Task::Confirm(task) = &step.task {
-            return Ok(self.approve(step, &task.question, ask));
+            return Ok(match self.approve(step, &task.question, ask) {
+                Ok(()) => {
+                    self.settled.insert(step.id.clone());
+                    Next::GoOn
+                }
+                Err(ending) => Next::End(ending),
+            });
         }
         if step.task.is_gate() && session.comes_after_a_change(&step.id) {
             return self.wait(step).await;
@@ -225,6 +231,7 @@ impl<'a> Walk<'a> {
             situation,
             working_dir: session.working_dir,
             run_id: &self.run_id,
+            pace: &Pace::default(),
             report: &report,
             interrupt: session.interrupt,
         };
@@ -234,14 +241,11 @@ impl<'a> Walk<'a> {
             result = merge::ready(&run).await;
             if result.is_ok() {
                 let question = format!("POINT OF NO RETURN: {}. There is no way back.", decision.summary);
-                if let Next::End(ending) = self.approve(step, &question, ask) {
+                if let Err(ending) = self.approve(step, &question, ask) {
                     return Ok(Next::End(ending));
                 }
-                self.settled.remove(&step.id);
             }
         }
-        let report = |progress: Progress| self.emit(&Event::Step { id: id.clone(), progress });
-        let run = Run { report: &report, ..run };
         if result.is_ok() {
             result = steps::run(step, &run).await;
         }
@@ -258,19 +262,18 @@ impl<'a> Walk<'a> {
     }
 
     /// Asks for a step's own phrase, or takes it from `--approve`.
-    fn approve(&mut self, step: &Step, question: &str, ask: &mut dyn Ask) -> Next {
+    fn approve(&self, step: &Step, question: &str, ask: &mut dyn Ask) -> Result<(), Ending> {
         let phrase = format!("{}@{}", step.id, self.session.runbook.cluster.context);
         let by_flag = self.options.approvals.contains(&phrase);
         if !by_flag {
             match ask.ask(&format!("{question}\nTo go on, type  {phrase} : ")) {
-                None => return Next::End(Ending::NeedsApproval(format!("--approve {phrase}"))),
+                None => return Err(Ending::NeedsApproval(format!("--approve {phrase}"))),
                 Some(answer) if answer.trim() == phrase => {}
-                Some(_) => return Next::End(Ending::Declined(question.into())),
+                Some(_) => return Err(Ending::Declined(question.into())),
             }
         }
         self.emit(&Event::Approved { phrase, by_flag });
-        self.settled.insert(step.id.clone());
-        Next::GoOn
+        Ok(())
     }
 
     /// Waits for a gate that opens by itself after a change.

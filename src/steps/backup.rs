@@ -340,7 +340,10 @@ async fn save_deletes(
     run: &Run<'_>,
 ) -> Result<(), Stop> {
     let mut file = files.start("deletes")?;
-    for (step, targets) in wanted.deletes.iter().filter(|(step, _)| !manifest.deletes.contains_key(*step)) {
+    for (step, targets) in &wanted.deletes {
+        if manifest.deletes.contains_key(step) {
+            continue;
+        }
         let mut uids = BTreeSet::new();
         for (uid, (resource, target)) in targets {
             let object = run

@@ -32,6 +32,7 @@ pub mod manifests;
 pub mod merge;
 pub mod migrate;
 pub mod owners;
+pub mod pace;
 pub mod progress;
 pub mod release;
 pub mod strip;
@@ -45,6 +46,7 @@ pub mod writers;
 pub use access::Rights;
 pub use assemble::plan;
 pub use interrupt::Interrupt;
+pub use pace::Pace;
 pub use progress::{Outcome, Progress};
 pub use survey::Survey;
 
@@ -211,6 +213,8 @@ pub struct Run<'a> {
     pub working_dir: &'a Path,
     /// The run's id: `20261201-140211-5d`.
     pub run_id: &'a str,
+    /// How many writes may be in flight, and how long an outage is sat out.
+    pub pace: &'a pace::Pace,
     /// Where progress goes.
     pub report: &'a (dyn Fn(Progress) + Sync),
     /// Set by the first Ctrl-C: finish what is in flight, start nothing new.

@@ -13,12 +13,11 @@ use crate::{
     runbook::{Migrate, Task},
     steps::{
         Outcome, Progress, Run, Stop, backup,
+        pace::WIDTH,
         touch::{Touched, touch},
     },
 };
 
-/// Requests in flight at once.
-const CONCURRENCY: usize = 8;
 /// Passes over one CRD before somebody must look: each may find objects that others wrote meanwhile.
 const PASSES: usize = 20;
 
@@ -158,7 +157,7 @@ impl Migration<'_> {
             let build = |object: &Object| Some(self.patch(object, crd, &stamp));
             let mut touches = stream::iter(ready)
                 .map(|object| touch(run, &resource, object, &build))
-                .buffer_unordered(CONCURRENCY);
+                .buffer_unordered(WIDTH);
             while let Some(touched) = touches.next().await {
                 if let Some(stop) = altered(&touched, &resource) {
                     return Err(stop);
@@ -172,11 +171,7 @@ impl Migration<'_> {
                     Outcome::Failed(words) => failures.push((Some(touched.object.clone()), words.clone())),
                 }
                 if touched.outcome != Outcome::Unchanged {
-                    (run.report)(Progress::Object {
-                        object: touched.object,
-                        outcome: touched.outcome,
-                        resource_version: touched.after.map(|after| after.resource_version().into()),
-                    });
+                    (run.report)(touched.progress());
                 }
                 if run.interrupt.is_set() {
                     // What is in flight ends with the stream; nothing new starts.

@@ -47,6 +47,10 @@ fn to_beta(old: &Value, new: &mut Value) {
                 object(new, "status").remove("replicas");
             }
         }
+        // A default of v1beta1 alone: left out, the first write would change the spec.
+        "SandboxTemplate" => {
+            object(new, "spec").entry("volumeClaimTemplatesPolicy").or_insert_with(|| "Disallowed".into());
+        }
         _ => {}
     }
     let name = state_annotation(kind);
@@ -96,6 +100,9 @@ fn to_alpha(new: &Value, old: &mut Value) -> Result<(), String> {
             if old.get("status").is_some() {
                 object(old, "status").insert("replicas".into(), replicas.into());
             }
+        }
+        "SandboxTemplate" => {
+            object(old, "spec").remove("volumeClaimTemplatesPolicy");
         }
         _ => {}
     }
