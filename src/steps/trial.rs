@@ -138,7 +138,7 @@ fn derive(crd: &Crd, deployer: &str, keep: impl Fn(&str) -> bool) -> Option<Obje
 }
 
 /// Paths at which two values differ.
-fn differences(before: &Value, after: &Value, at: &str, found: &mut Vec<String>) {
+pub(super) fn differences(before: &Value, after: &Value, at: &str, found: &mut Vec<String>) {
     match (before, after) {
         (Value::Object(before), Value::Object(after)) => {
             for key in before.keys().chain(after.keys().filter(|key| !before.contains_key(*key))) {

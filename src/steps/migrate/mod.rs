@@ -9,11 +9,11 @@
 //! succeeds, and no managedFields entry names `from`.
 
 mod observe;
+mod patch;
 mod prune;
 mod relabel;
 mod run;
 
-use jiff::Timestamp;
 pub use observe::{Seen, observe};
 pub use run::run;
 
@@ -130,20 +130,16 @@ fn left_of(task: &Migrate, surveyed: &Surveyed, runbook: &Runbook) -> Result<Lef
             .hint(format!("the release that stores {to} must be installed before records can move")));
     }
     let pruned = crd.stored_versions == [to.clone()];
-    let stamped = |record: &Record| is_stamped(task, record, crd.spec_changed_at());
+    let stamped = |record: &Record| is_stamped(task, record, crd);
     if pruned && named == 0 && records.iter().all(stamped) {
         return Ok(Left { prove: records.len(), ..Left::default() });
     }
     Ok(Left { rewrite: records.len(), prove: 0, relabel, prune: !pruned })
 }
 
-/// Whether a record's stamp is newer than the last change of the CRD's spec; true without a stamp to set.
-fn is_stamped(task: &Migrate, record: &Record, anchor: Option<Timestamp>) -> bool {
-    if task.stamp.is_none() {
-        return true;
-    }
-    let stamp: Option<Timestamp> = record.stamp.as_ref().and_then(|stamp| stamp.parse().ok());
-    stamp.is_some_and(|stamp| anchor.is_none_or(|anchor| stamp > anchor))
+/// Whether a record needs no stamp any more; true where the runbook sets none.
+fn is_stamped(task: &Migrate, record: &Record, crd: &Crd) -> bool {
+    task.stamp.is_none() || patch::is_stamped(record.stamp.as_deref(), crd)
 }
 
 /// The list failed: the way out depends on whether the old version is still there (design, facts 3 and 19).
@@ -186,7 +182,7 @@ fn findings(task: &Migrate, surveyed: &Surveyed, runbook: &Runbook) -> Vec<Findi
     let records = surveyed.records.listed();
     if let Some(Err(error)) = &surveyed.reads_at_from {
         let expected = crd.stored_versions == [to.clone()]
-            || (task.stamp.is_some() && records.iter().all(|record| is_stamped(task, record, crd.spec_changed_at())));
+            || (task.stamp.is_some() && records.iter().all(|record| is_stamped(task, record, crd)));
         let service = crd.webhook.as_ref().map_or_else(String::new, |service| {
             format!(" (Service {}/{}, port {})", service.namespace, service.name, service.port)
         });
@@ -246,7 +242,7 @@ fn changes(task: &Migrate, crd: &Crd, records: &[Record], left: &Left, runbook: 
                 fields.push(FieldChange::new(path, Some(&old), after));
             }
         }
-        if let Some(stamp) = task.stamp.as_ref().filter(|_| !is_stamped(task, record, crd.spec_changed_at())) {
+        if let Some(stamp) = task.stamp.as_ref().filter(|_| !is_stamped(task, record, crd)) {
             if left.rewrite > 0 {
                 let path = format!("metadata.annotations[{stamp}]");
                 fields.push(FieldChange::new(path, record.stamp.as_deref(), Some("<time of the rewrite>")));

@@ -2,14 +2,25 @@
 
 use std::collections::BTreeSet;
 
-use super::migration_resources;
+use futures::{StreamExt, stream};
+
+use super::{migration_resources, patch::patch};
 use crate::{
     cluster::Content,
+    crd::Crd,
     object::{Object, ObjectRef},
     plan::Finding,
     runbook::{Migrate, Reference},
-    steps::{Look, survey::Surveyed},
+    steps::{
+        Look,
+        pace::WIDTH,
+        survey::{Records, Surveyed},
+        trial::differences,
+    },
 };
+
+/// Records of each kind whose rewrite is tried in a dry run.
+const REHEARSED: u32 = 50;
 
 /// What was seen beyond the survey.
 #[derive(Clone, Debug, Default)]
@@ -18,12 +29,14 @@ pub struct Seen {
     pub running: Vec<String>,
     /// Objects whose reference names nothing: the object, the field, the name.
     pub dangling: Vec<(ObjectRef, Reference, String)>,
-    /// References that could not be looked at, in the server's words.
+    /// What could not be looked at, in the server's words.
     pub unchecked: Vec<String>,
+    /// Records whose rewrite the server refused in a dry run, or whose spec it would change.
+    pub refused: Vec<(ObjectRef, String)>,
 }
 
 /// Looks for other migrators and for names that lead nowhere.
-pub async fn observe(_task: &Migrate, look: &Look<'_>) -> Seen {
+pub async fn observe(task: &Migrate, look: &Look<'_>) -> Seen {
     let mut seen = Seen::default();
     for resource in migration_resources() {
         let mut pages = look.reader.pages(&resource, None, Content::Full);
@@ -31,10 +44,57 @@ pub async fn observe(_task: &Migrate, look: &Look<'_>) -> Seen {
             seen.running.extend(page.iter().filter(|object| runs_on(object, look)).map(|object| object.name().to_owned()));
         }
     }
+    for surveyed in &look.survey.crds {
+        if let (Ok(Some(crd)), Records::Listed(_)) = (&surveyed.crd, &surveyed.records) {
+            rehearse(task, crd, look, &mut seen).await;
+        }
+    }
     for reference in &look.runbook.upgrade.references {
         check(reference, look, &mut seen).await;
     }
     seen
+}
+
+/// Dry-runs the very patch on the first records: admission, size and a changed spec show before
+/// anything is written. It cannot prove a record (design, fact 1).
+async fn rehearse(task: &Migrate, crd: &Crd, look: &Look<'_>, seen: &mut Seen) {
+    let (reader, upgrade) = (look.reader, &look.runbook.upgrade);
+    if crd.object.deleting() || !crd.declares(&upgrade.from) {
+        return;
+    }
+    let resource = crd.resource(&upgrade.to);
+    let stamp = format!("{:.0}", reader.clock().now());
+    let Ok(Some(page)) = reader.pages(&resource, None, Content::Metadata).at_most(REHEARSED).next().await else { return };
+    let trials = page.into_iter().map(|object| {
+        let mut patch = patch(task, upgrade, crd, &object, &stamp);
+        patch["metadata"]["uid"] = object.uid().into();
+        patch["metadata"]["resourceVersion"] = object.resource_version().into();
+        let resource = &resource;
+        async move {
+            let answer = reader.dry_run_patch(resource, object.namespace(), object.name(), patch).await;
+            (object, answer)
+        }
+    });
+    let mut answers = stream::iter(trials).buffer_unordered(WIDTH);
+    let mut denied = None;
+    while let Some((object, answer)) = answers.next().await {
+        match answer {
+            Ok(after) if object.generation().is_some() && after.generation() != object.generation() => {
+                let before = reader.get(&resource, object.namespace(), object.name()).await.ok().flatten();
+                let mut paths = Vec::new();
+                if let Some(before) = before {
+                    differences(&before.0["spec"], &after.0["spec"], "spec", &mut paths);
+                }
+                seen.refused.push((object.reference(), format!("the rewrite would change {}", paths.join(", "))));
+            }
+            Ok(_) => {}
+            // Changed or gone since the list: the run reads again.
+            Err(error) if error.is_conflict() || error.is_not_found() || error.is_recreated() => {}
+            Err(error) if error.is_forbidden() => denied = Some(error.words()),
+            Err(error) => seen.refused.push((object.reference(), error.words())),
+        }
+    }
+    seen.unchecked.extend(denied.map(|words| format!("a dry run of the rewrite of {}: {words}", crd.plural)));
 }
 
 /// Whether a StorageVersionMigration is about one of the upgrade's kinds and has not ended.
@@ -91,6 +151,9 @@ impl Seen {
                 .about(object.clone())
         });
         let unchecked = self.unchecked.iter().map(|words| Finding::not_checked(words.clone()));
-        running.chain(dangling).chain(unchecked).collect()
+        let refused = self.refused.iter().map(|(object, words)| {
+            Finding::blocker(format!("its rewrite does not pass a dry run: {words}")).about(object.clone())
+        });
+        running.chain(dangling).chain(unchecked).chain(refused).collect()
     }
 }

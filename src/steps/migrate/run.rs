@@ -3,13 +3,12 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use futures::{StreamExt, stream};
-use serde_json::{Map, Value, json};
 
-use super::{prune::prune, relabel::relabel};
+use super::{patch::patch, prune::prune};
 use crate::{
     cluster::Content,
     crd::{Crd, crd_resource},
-    object::{Object, ObjectRef, Resource, api_version},
+    object::{Object, ObjectRef, Resource},
     runbook::{Migrate, Task},
     steps::{
         Outcome, Progress, Run, Stop, backup,
@@ -154,7 +153,7 @@ impl Migration<'_> {
                 .filter(|object| !proved.contains(object.uid()))
                 .partition(|object| covered.contains(object.uid()));
             seen.uncovered += unready.len();
-            let build = |object: &Object| Some(self.patch(object, crd, &stamp));
+            let build = |object: &Object| Some(patch(self.task, &run.runbook.upgrade, crd, object, &stamp));
             let mut touches = stream::iter(ready)
                 .map(|object| touch(run, &resource, object, &build))
                 .buffer_unordered(WIDTH);
@@ -193,24 +192,6 @@ impl Migration<'_> {
             failures,
             hint: Some("mend what the server says, then run again: it does the rest".into()),
         })
-    }
-
-    /// The patch for one record: an empty one proves it, or rewrites it where it is stored at `from`.
-    fn patch(&self, object: &Object, crd: &Crd, stamp: &str) -> Value {
-        let upgrade = &self.run.runbook.upgrade;
-        let (from, to) = (api_version(&crd.group, &upgrade.from), api_version(&crd.group, &upgrade.to));
-        let mut metadata = Map::new();
-        if let Some(entries) = relabel(object.managed_fields(), &from, &to, self.task.managed_fields) {
-            metadata.insert("managedFields".into(), entries.into());
-        }
-        if let Some(name) = self.task.stamp.as_ref().filter(|_| crd.declares(&upgrade.from)) {
-            let set: Option<jiff::Timestamp> = object.annotation(name).and_then(|stamp| stamp.parse().ok());
-            let fresh = set.is_some_and(|set| crd.spec_changed_at().is_none_or(|anchor| set > anchor));
-            if !fresh {
-                metadata.insert("annotations".into(), json!({name: stamp}));
-            }
-        }
-        json!({"metadata": metadata})
     }
 }
 

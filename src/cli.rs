@@ -1,0 +1,148 @@
+//! The command line: types only. Their doc comments are the help.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Plan and apply the removal of a Kubernetes API version.
+///
+/// A runbook declares the steps and what each needs. `plan` compares the live cluster with the
+/// expected end state and writes nothing; `apply` does what is left, asking where a person must
+/// decide; a second `plan` says `No changes`.
+#[derive(Debug, Parser)]
+#[command(name = "sbx", version, propagate_version = true, max_term_width = 100)]
+pub struct Cli {
+    /// When to colour.
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    pub color: Color,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// When to colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless `NO_COLOR` is set.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Read a runbook and report every problem with it; no cluster is asked.
+    Check(RunbookArgs),
+    /// Print the steps and what each needs.
+    Graph(GraphArgs),
+    /// Compare the live cluster with the runbook's end state; writes nothing, ever.
+    Plan(PlanArgs),
+    /// Plan, ask, do, report.
+    Apply(ApplyArgs),
+    /// Print the JSON Schema of a runbook, for editors.
+    Schema,
+    /// Print completions for a shell.
+    Completions(CompletionsArgs),
+}
+
+/// Which runbook.
+#[derive(Debug, Args)]
+pub struct RunbookArgs {
+    /// The runbook. May be left out when `runbooks/` holds exactly one.
+    pub runbook: Option<PathBuf>,
+}
+
+/// Which cluster.
+#[derive(Debug, Args)]
+pub struct ClusterArgs {
+    /// The kubeconfig file. Default: as kubectl does, `KUBECONFIG` or `~/.kube/config`.
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// The context that must be the runbook's; another one is refused.
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+}
+
+/// `sbx graph`.
+#[derive(Debug, Args)]
+pub struct GraphArgs {
+    /// The runbook. May be left out when `runbooks/` holds exactly one.
+    pub runbook: Option<PathBuf>,
+    /// How to print it.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: GraphFormat,
+}
+
+/// How to print the steps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum GraphFormat {
+    /// Indented text.
+    #[default]
+    Tree,
+    /// Graphviz.
+    Dot,
+    /// Mermaid, which GitHub draws.
+    Mermaid,
+}
+
+/// `sbx plan`.
+#[derive(Debug, Args)]
+pub struct PlanArgs {
+    /// The runbook. May be left out when `runbooks/` holds exactly one.
+    pub runbook: Option<PathBuf>,
+    /// Which cluster.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+    /// How to print it.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: PlanFormat,
+    /// Write the plan to this file, as JSON, beside printing it.
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Exit 2 when something is to do or to wait for.
+    #[arg(long)]
+    pub detailed_exitcode: bool,
+}
+
+/// How to print a plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum PlanFormat {
+    /// For the terminal.
+    #[default]
+    Text,
+    /// For a pull request comment.
+    Markdown,
+    /// For programs.
+    Json,
+}
+
+/// `sbx apply`.
+#[derive(Debug, Args)]
+pub struct ApplyArgs {
+    /// The runbook. May be left out when `runbooks/` holds exactly one.
+    pub runbook: Option<PathBuf>,
+    /// Which cluster.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
+    /// Run this step and what it needs, nothing later.
+    #[arg(long, value_name = "STEP")]
+    pub to: Option<String>,
+    /// Approve the ordinary steps; never a point of no return or a `confirm`.
+    #[arg(long)]
+    pub yes: bool,
+    /// Approve a point of no return or a `confirm` by its phrase; may be repeated.
+    #[arg(long, value_name = "STEP@CONTEXT")]
+    pub approve: Vec<String>,
+}
+
+/// `sbx completions`.
+#[derive(Debug, Args)]
+pub struct CompletionsArgs {
+    /// The shell.
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
+}

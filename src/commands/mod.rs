@@ -1,0 +1,38 @@
+//! One verb per file: resolve the arguments, call the stages, hand the value to a view.
+
+mod apply;
+mod check;
+mod cluster;
+mod completions;
+mod graph;
+mod plan;
+mod schema;
+mod select;
+
+use crate::{cli::Command, error::Error, exit_code::ExitCode, render, terminal::Terminal};
+
+/// Carries out a command and says how it ended.
+pub fn run(command: Command, terminal: &mut Terminal) -> ExitCode {
+    let result = match command {
+        Command::Check(args) => check::run(args, terminal),
+        Command::Graph(args) => graph::run(args, terminal),
+        Command::Plan(args) => wait(plan::run(args, terminal)),
+        Command::Apply(args) => wait(apply::run(args, terminal)),
+        Command::Schema => schema::run(terminal),
+        Command::Completions(args) => Ok(completions::run(&args, terminal)),
+    };
+    result.unwrap_or_else(|error| {
+        terminal.err(&render::error(&error, terminal.colour_err()));
+        error.exit_code()
+    })
+}
+
+/// Runs what talks to a cluster.
+fn wait(command: impl Future<Output = Result<ExitCode, Error>>) -> Result<ExitCode, Error> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|source| Error::Local { attempt: "start the runtime".into(), source })?
+        .block_on(command)
+}

@@ -1,0 +1,42 @@
+//! Which runbook is meant, read and ordered.
+
+use std::{fs, path::PathBuf};
+
+use crate::{
+    error::Error,
+    graph::StepGraph,
+    runbook::{self, Runbook},
+};
+
+/// Reads the runbook that is named, or the only one in `runbooks/`.
+///
+/// # Errors
+/// No runbook is named and there is not exactly one; everything wrong with it; a cycle.
+pub(super) fn select(named: Option<PathBuf>) -> Result<(Runbook, StepGraph), Error> {
+    let path = match named {
+        Some(path) => path,
+        None => only_one()?,
+    };
+    let runbook = runbook::load(&path)?;
+    let graph = StepGraph::of(&runbook).map_err(|cycle| Error::Cycle { path, cycle })?;
+    Ok((runbook, graph))
+}
+
+fn only_one() -> Result<PathBuf, Error> {
+    let mut found: Vec<PathBuf> = fs::read_dir("runbooks")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
+        .collect();
+    found.sort();
+    match found.len() {
+        1 => Ok(found.remove(0)),
+        0 => Err(Error::NoRunbook("name a runbook: there is no runbooks/*.toml here".into())),
+        _ => {
+            let names: Vec<String> = found.iter().map(|path| path.display().to_string()).collect();
+            Err(Error::NoRunbook(format!("name one of these runbooks: {}", names.join(", "))))
+        }
+    }
+}

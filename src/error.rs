@@ -1,0 +1,90 @@
+//! Every error a command can end with, what to do about it, and its exit code.
+
+use std::{io, path::PathBuf};
+
+use crate::{
+    cluster::{ClusterError, Fault},
+    exit_code::ExitCode,
+    graph::Cycle,
+    runbook::RunbookError,
+};
+
+/// What a command can end with.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The runbook.
+    #[error(transparent)]
+    Runbook(#[from] RunbookError),
+    /// Steps that need each other.
+    #[error("{}: the steps need each other: {}", path.display(), circle(cycle))]
+    Cycle {
+        /// The runbook.
+        path: PathBuf,
+        /// The circle.
+        cycle: Cycle,
+    },
+    /// Which runbook is meant.
+    #[error("{0}")]
+    NoRunbook(String),
+    /// The cluster.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// Another cluster than the runbook's.
+    #[error("the runbook is for {wanted}, and {found} answers; nothing was asked of it")]
+    OtherCluster {
+        /// What the runbook says.
+        wanted: String,
+        /// What answers.
+        found: String,
+    },
+    /// `--to` names no step.
+    #[error("the runbook has no step `{name}`")]
+    NoStep {
+        /// What was asked for.
+        name: String,
+        /// The nearest one.
+        hint: Option<String>,
+    },
+    /// A local file.
+    #[error("{attempt}: {source}")]
+    Local {
+        /// What was attempted.
+        attempt: String,
+        /// Why not.
+        source: io::Error,
+    },
+}
+
+fn circle(cycle: &Cycle) -> String {
+    let mut names: Vec<&str> = cycle.0.iter().map(|id| id.0.as_str()).collect();
+    names.extend(cycle.0.first().map(|id| id.0.as_str()));
+    names.join(" needs ")
+}
+
+impl Error {
+    /// What to do next, one line each.
+    pub fn hints(&self) -> Vec<String> {
+        let one = |text: &str| vec![text.to_owned()];
+        match self {
+            Self::NoStep { hint, .. } => hint.iter().cloned().collect(),
+            Self::OtherCluster { .. } => one("name the runbook's context, or change the runbook"),
+            Self::Cycle { .. } => one("take one of these `needs` out"),
+            Self::Cluster(error) => match &error.fault {
+                Fault::Transport(_) => one("is the cluster reachable? `kubectl version` asks the same server"),
+                Fault::Status(status) if status.code == 401 => one("the credentials are not accepted; log in again"),
+                Fault::Status(status) if status.code == 403 => one("ask for the right that the server names"),
+                _ => Vec::new(),
+            },
+            Self::Runbook(_) | Self::NoRunbook(_) | Self::Local { .. } => Vec::new(),
+        }
+    }
+
+    /// How the program ends.
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::OtherCluster { .. } => ExitCode::Stale,
+            Self::NoStep { .. } | Self::NoRunbook(_) => ExitCode::Usage,
+            Self::Runbook(_) | Self::Cycle { .. } | Self::Cluster(_) | Self::Local { .. } => ExitCode::Error,
+        }
+    }
+}
