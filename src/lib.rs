@@ -8,6 +8,7 @@ pub mod crd;
 pub mod fields;
 pub mod files;
 pub mod graph;
+pub mod image;
 pub mod object;
 pub mod plan;
 pub mod runbook;

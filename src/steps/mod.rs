@@ -126,6 +126,15 @@ impl World<'_> {
     pub fn first_of_kind(&self, kind: &str) -> Option<&StepId> {
         self.graph.order().iter().map(|&index| &self.runbook.steps[index]).find(|step| step.task.kind() == kind).map(|step| &step.id)
     }
+
+    /// The point of no return that a step comes after.
+    pub fn point_of_no_return_before(&self, step: &StepId) -> Option<&StepId> {
+        let steps = self.graph.order().iter().map(|&index| &self.runbook.steps[index]);
+        steps
+            .filter(|other| other.task.is_point_of_no_return() && self.graph.reaches(step, &other.id))
+            .map(|other| &other.id)
+            .next()
+    }
 }
 
 /// What decide says about a step, before its neighbours are known.
@@ -300,7 +309,7 @@ async fn observe_step(step: &Step, look: &Look<'_>) -> Seen {
 pub fn decide(step: &Step, world: &World<'_>) -> Option<Decision> {
     let seen = world.situation.seen.get(&step.id)?;
     Some(match (&step.task, seen) {
-        (Task::Client(task), Seen::Client(seen)) => client::decide(task, seen, world),
+        (Task::Client(task), Seen::Client(seen)) => client::decide(step, task, seen, world),
         (Task::Writers(task), Seen::Writers(seen)) => writers::decide(task, seen, world),
         (Task::Backup(task), Seen::Backup(seen)) => backup::decide(task, seen, world),
         (Task::Migrate(task), Seen::Migrate(seen)) => migrate::decide(task, seen, world),
@@ -310,8 +319,8 @@ pub fn decide(step: &Step, world: &World<'_>) -> Option<Decision> {
         (Task::Gone(task), Seen::Gone(seen)) => gone::decide(task, seen, world),
         (Task::Delete(task), Seen::Delete(seen)) => delete::decide(step, task, seen, world),
         (Task::Confirm(task), Seen::Confirm) => confirm::decide(task),
-        (Task::Strip(task), Seen::Strip(seen)) => strip::decide(task, seen, world),
-        (Task::Manifests(task), Seen::Manifests(seen)) => manifests::decide(task, seen, world),
+        (Task::Strip(task), Seen::Strip(seen)) => strip::decide(step, task, seen, world),
+        (Task::Manifests(task), Seen::Manifests(seen)) => manifests::decide(step, task, seen, world),
         // observe_step pairs them; another pairing is a step that was not observed.
         _ => return None,
     })

@@ -165,7 +165,6 @@ impl<'a> Touch<'a> {
             match Verdict::of(&error) {
                 Verdict::Gone => return self.ended(End::Gone),
                 Verdict::Recreated => return self.ended(End::Recreated),
-                Verdict::Refused => return self.ended(End::Failed(Hold::words(&error))),
                 Verdict::Reread if conflicts == CONFLICTS => {
                     let words = format!("it changed under each of {CONFLICTS} tries: {}", error.words());
                     return self.ended(End::Failed(words));
@@ -179,7 +178,9 @@ impl<'a> Touch<'a> {
                 Verdict::Unknown if self.hold.wait(&error, self.run).await => {
                     unanswered.get_or_insert(before);
                 }
-                Verdict::Busy | Verdict::Unknown => return self.ended(End::Failed(Hold::words(&error))),
+                Verdict::Busy | Verdict::Unknown | Verdict::Refused => {
+                    return self.ended(End::Failed(Hold::words(&error)));
+                }
             }
             metadata = match self.read().await {
                 Ok(metadata) => metadata,
@@ -249,8 +250,7 @@ mod tests {
 
     fn answer(code: u16, reason: &str, field: Option<&str>) -> ClusterError {
         let causes = field.map(|field| Cause { field: field.into(), message: "field is immutable".into() });
-        let status =
-            Status { code, reason: reason.into(), causes: causes.into_iter().collect(), ..Status::default() };
+        let status = Status { code, reason: reason.into(), causes: causes.into_iter().collect(), ..Status::default() };
         ClusterError { attempt: "patch Widget default/a".into(), fault: Fault::Status(status) }
     }
 
