@@ -1,3 +1,5 @@
 //! `sbx`: plan and apply the removal of a Kubernetes API version.
 
+pub mod clock;
+pub mod cluster;
 pub mod object;
