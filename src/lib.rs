@@ -3,3 +3,6 @@
 pub mod clock;
 pub mod cluster;
 pub mod object;
+pub mod plan;
+pub mod render;
+pub mod runbook;
