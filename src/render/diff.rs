@@ -21,6 +21,8 @@ pub(super) struct Line {
     pub(super) sign: char,
     /// The line.
     pub(super) text: String,
+    /// Whether all of it is there.
+    pub(super) whole: bool,
 }
 
 /// A field's value before and after, where each is one short line.
@@ -48,7 +50,7 @@ pub(super) fn lines(field: &FieldChange) -> Vec<Line> {
     for group in diff.grouped_ops(CONTEXT) {
         let Some(first) = group.first() else { continue };
         if first.old_range().start > next {
-            shown.push(Line { sign: '@', text: format!("{} unchanged", first.old_range().start - next) });
+            shown.push(Line { sign: '@', text: format!("{} unchanged", first.old_range().start - next), whole: true });
         }
         next = group.last().map_or(next, |op| op.old_range().end);
         for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
@@ -57,11 +59,12 @@ pub(super) fn lines(field: &FieldChange) -> Vec<Line> {
                 ChangeTag::Insert => '+',
                 ChangeTag::Equal => ' ',
             };
-            shown.push(Line { sign, text: cut(change.value(), LINE) });
+            let text = cut(change.value(), LINE);
+            shown.push(Line { sign, whole: text == change.value(), text });
         }
     }
     if old.len() > next {
-        shown.push(Line { sign: '@', text: format!("{} unchanged", old.len() - next) });
+        shown.push(Line { sign: '@', text: format!("{} unchanged", old.len() - next), whole: true });
     }
     shown
 }

@@ -5,12 +5,14 @@
 //! another major version is refused.
 
 mod document;
+mod read;
 
 use document::{
     ChangeCounts, ChangeDocument, FactDocument, FieldDocument, FindingCounts, FindingDocument, GradeWord,
     ObjectDocument, OperationWord, PlanDocument, RunbookDocument, StateWord, StatesDocument, StepDocument, StepList,
     SummaryDocument, TargetDocument, UndoWord,
 };
+pub use read::{SavedPlanError, read_plan};
 use serde_json::Value;
 
 use super::{

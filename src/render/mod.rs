@@ -5,7 +5,7 @@
 //! ```text
 //! Plan -+-> plan_text       a terminal of a given width, with or without colour
 //!       +-> plan_markdown   a pull-request comment, under its byte limit
-//!       '-> plan_json       every change and finding, for programs
+//!       '-> plan_json       every change and finding, for programs; read_plan brings it back
 //! ```
 //!
 //! `words` holds what the views say alike, `fold` puts like things under one heading, `wrap` keeps
@@ -22,7 +22,7 @@ pub mod styles;
 mod words;
 mod wrap;
 
-pub use json::{json_text, plan_json, plan_schema};
+pub use json::{SavedPlanError, json_text, plan_json, plan_schema, read_plan};
 pub use markdown::{MARKDOWN_LIMIT, plan_markdown};
 pub use plan::plan_text;
 pub use styles::{Role, Styles, View};

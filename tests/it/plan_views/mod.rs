@@ -3,6 +3,7 @@
 //! `SBX_BLESS=1 cargo test --test it plan_views` writes `tests/cases/views/` anew; read the diff.
 
 mod sample;
+mod saved;
 mod scenes;
 
 use std::{fs, path::PathBuf};

@@ -243,7 +243,7 @@ pub(crate) fn hostile() -> Plan {
 
 /// Values that do not fit a line, and more fields than a screen.
 fn long_values() -> Plan {
-    let before: String = (1..=30).map(|line| format!("line {line}\n")).collect();
+    let before = (1..=30).map(|line| format!("line {line}\n")).collect::<Vec<_>>().concat();
     let after = before.replace("line 15\n", "line fifteen\nand one more\n");
     let config =
         object("", "ConfigMap", "team-a", "a-name-that-is-longer-than-the-column-it-has-to-fit-into-0123456789");
