@@ -2,14 +2,21 @@
 
 pub mod apply;
 pub mod backup;
+pub mod cli;
 pub mod clock;
 pub mod cluster;
+pub mod commands;
 pub mod crd;
+pub mod error;
+pub mod exit_code;
 pub mod fields;
 pub mod files;
 pub mod graph;
 pub mod image;
 pub mod object;
 pub mod plan;
+pub mod render;
 pub mod runbook;
 pub mod steps;
+pub mod suggest;
+pub mod terminal;

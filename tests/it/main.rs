@@ -1,1 +1,3 @@
-fn main(){}
+//! The library, driven from outside.
+
+mod plan_views;

@@ -1,0 +1,28 @@
+//! Data to text, pure: every function here takes a value and returns a string.
+//!
+//! A plan is one value with three views, and none of them computes anything about the cluster:
+//!
+//! ```text
+//! Plan -+-> plan_text       a terminal of a given width, with or without colour
+//!       +-> plan_markdown   a pull-request comment, under its byte limit
+//!       '-> plan_json       every change and finding, for programs; read_plan brings it back
+//! ```
+//!
+//! `words` holds what the views say alike, `fold` puts like things under one heading, `wrap` keeps
+//! lines within a width. Whatever came from a cluster passes through [`escape`] on its way out.
+
+mod diff;
+pub mod escape;
+mod fold;
+mod gfm;
+mod json;
+mod markdown;
+mod plan;
+pub mod styles;
+mod words;
+mod wrap;
+
+pub use json::{SavedPlanError, json_text, plan_json, plan_schema, read_plan};
+pub use markdown::{MARKDOWN_LIMIT, plan_markdown};
+pub use plan::plan_text;
+pub use styles::{Role, Styles, View};
