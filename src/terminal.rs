@@ -7,7 +7,11 @@ use std::io::{self, BufRead, IsTerminal, Write};
 
 use console::Term;
 
-use crate::{apply::Ask, cli::Color};
+use crate::{
+    apply::Ask,
+    cli::Color,
+    render::{Styles, View},
+};
 
 /// Width of text that goes to no terminal.
 const PIPE_WIDTH: usize = 100;
@@ -32,22 +36,20 @@ impl Terminal {
         };
         let (out, err) = (io::stdout().is_terminal(), io::stderr().is_terminal());
         let width = Term::stdout().size_checked().map(|(_, width)| usize::from(width)).filter(|_| out);
+        // Decided here, once: console would decide again by its own rules.
+        console::set_colors_enabled(decide(out));
+        console::set_colors_enabled_stderr(decide(err));
         Self { colour_out: decide(out), colour_err: decide(err), width: width.unwrap_or(PIPE_WIDTH) }
     }
 
-    /// Whether results may be coloured.
-    pub fn colour_out(&self) -> bool {
-        self.colour_out
+    /// The page that results are laid out for.
+    pub fn page_out(&self) -> View {
+        View { width: self.width, styles: styles(self.colour_out) }
     }
 
-    /// Whether messages may be coloured.
-    pub fn colour_err(&self) -> bool {
-        self.colour_err
-    }
-
-    /// Columns that results may take.
-    pub fn width(&self) -> usize {
-        self.width
+    /// The page that messages are laid out for.
+    pub fn page_err(&self) -> View {
+        View { width: self.width, styles: styles(self.colour_err) }
     }
 
     /// Prints a result.
@@ -67,6 +69,10 @@ impl Terminal {
         let newline = if text.ends_with('\n') { "" } else { "\n" };
         quietly(err.write_all(format!("{text}{newline}").as_bytes()));
     }
+}
+
+fn styles(colour: bool) -> Styles {
+    if colour { Styles::coloured() } else { Styles::plain() }
 }
 
 /// A reader that went away has seen enough; nothing can be said to a broken stderr either.

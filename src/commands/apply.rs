@@ -3,7 +3,7 @@
 use std::{
     env,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU8, Ordering},
     },
 };
@@ -17,7 +17,7 @@ use crate::{
     cluster::Writer,
     error::Error,
     exit_code::ExitCode,
-    render,
+    render::{self, RunLines},
     runbook::{Runbook, StepId},
     steps::Interrupt,
     suggest,
@@ -36,8 +36,10 @@ pub(super) async fn run(args: ApplyArgs, terminal: &mut Terminal) -> Result<Exit
         .map_err(|source| Error::Local { attempt: "find the working directory".into(), source })?;
     let interrupt = Interrupt::default();
     let caught = catch_signals(&interrupt)?;
+    let lines = Mutex::new(RunLines::new(terminal.page_err()));
     let events = |event: &Event| {
-        if let Some(line) = render::progress(event) {
+        // Whole lines only: a panic while one is made leaves nothing half said.
+        for line in lines.lock().unwrap_or_else(PoisonError::into_inner).lines(event) {
             Terminal::progress(&line);
         }
     };
@@ -50,9 +52,9 @@ pub(super) async fn run(args: ApplyArgs, terminal: &mut Terminal) -> Result<Exit
         events: &events,
     };
     let plan = session.plan(options.to.as_ref()).await?;
-    terminal.out(&render::plan_text(&plan, &terminal.page()));
+    terminal.out(&render::plan_text(&plan, &terminal.page_out()));
     let ending = session.apply(&plan, &options, terminal).await?;
-    terminal.err(&render::ending(&ending, &plan));
+    terminal.err(&render::ending_text(&ending, &runbook.path, &terminal.page_err()));
     Ok(exit_code(&ending, caught.load(Ordering::Relaxed)))
 }
 
@@ -61,7 +63,7 @@ fn step(name: &str, runbook: &Runbook) -> Result<StepId, Error> {
     if known().any(|id| id == name) {
         return Ok(StepId(name.into()));
     }
-    Err(Error::NoStep { name: name.into(), hint: suggest::hint(name, known()) })
+    Err(Error::NoStep { name: name.into(), hint: suggest::nearest(name, known()).map(|near| format!("did you mean `{near}`?")) })
 }
 
 fn exit_code(ending: &Ending, signal: u8) -> ExitCode {

@@ -22,7 +22,7 @@ pub fn run(command: Command, terminal: &mut Terminal) -> ExitCode {
         Command::Completions(args) => Ok(completions::run(&args, terminal)),
     };
     result.unwrap_or_else(|error| {
-        terminal.err(&render::error(&error, terminal.colour_err()));
+        terminal.err(&render::error_text(&error, &error.hints(), &terminal.page_err()));
         error.exit_code()
     })
 }

@@ -19,13 +19,13 @@ pub(super) async fn run(args: PlanArgs, terminal: &Terminal) -> Result<ExitCode,
         .map_err(|source| Error::Local { attempt: "find the working directory".into(), source })?;
     let situation = steps::observe(&reader, &runbook, &graph, &working_dir, &[]).await?;
     let plan = steps::plan(&runbook, &graph, &situation, None);
-    let json = || format!("{:#}\n", render::plan_json(&plan));
+    let json = || render::json_text(&render::plan_json(&plan));
     if let Some(path) = &args.out {
         let attempt = format!("write the plan to {}", path.display());
         fs::write(path, json()).map_err(|source| Error::Local { attempt, source })?;
     }
     terminal.out(&match args.format {
-        PlanFormat::Text => render::plan_text(&plan, &terminal.page()),
+        PlanFormat::Text => render::plan_text(&plan, &terminal.page_out()),
         PlanFormat::Markdown => render::plan_markdown(&plan),
         PlanFormat::Json => json(),
     });

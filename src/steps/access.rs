@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Look, rights};
+use futures::{StreamExt, stream};
+
+use super::{Look, pace::WIDTH, rights};
 use crate::{
     cluster::Access,
     plan::Finding,
@@ -35,8 +37,13 @@ pub(super) async fn observe(look: &Look<'_>) -> Rights {
         }
     }
     let mut answers = Rights::default();
-    for (access, steps) in needed {
-        match look.reader.may(&access).await {
+    let reviews = needed.into_iter().map(async |(access, steps)| {
+        let answer = look.reader.may(&access).await;
+        (access, steps, answer)
+    });
+    let mut reviews = stream::iter(reviews).buffer_unordered(WIDTH);
+    while let Some((access, steps, answer)) = reviews.next().await {
+        match answer {
             Ok(true) => answers.writes |= WRITING.contains(&access.verb.as_str()),
             Ok(false) => {
                 answers.denied.insert(access, steps);

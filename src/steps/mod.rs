@@ -62,6 +62,8 @@ pub struct Look<'a> {
     pub cluster_uid: Option<&'a str>,
     /// The CRDs of the upgrade and their records.
     pub survey: &'a Survey,
+    /// What the server says of each CRD's target, where a step asks for it.
+    pub targets: &'a [(ObjectRef, trial::Target)],
     /// Where outputs go: backups and journals are below it.
     pub working_dir: &'a Path,
 }
@@ -278,9 +280,12 @@ pub async fn observe(
     let server = reader.server_facts().await?;
     let survey = survey::observe(reader, runbook).await;
     let cluster_uid = server.cluster_uid.as_deref();
-    let look = Look { reader, runbook, graph, cluster_uid, survey: &survey, working_dir };
+    let wanted = |step: &&Step| only.is_empty() || only.contains(&step.id);
+    let asks = runbook.steps.iter().filter(wanted).any(|step| step.task.is_point_of_no_return());
+    let targets = if asks { targets::trials(reader, runbook, &survey).await } else { Vec::new() };
+    let look = Look { reader, runbook, graph, cluster_uid, survey: &survey, targets: &targets, working_dir };
     let mut seen = BTreeMap::new();
-    for step in runbook.steps.iter().filter(|step| only.is_empty() || only.contains(&step.id)) {
+    for step in runbook.steps.iter().filter(wanted) {
         seen.insert(step.id.clone(), observe_step(step, &look).await);
     }
     let rights = if only.is_empty() { access::observe(&look).await } else { Rights::default() };

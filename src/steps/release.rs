@@ -5,6 +5,7 @@
 //! Released means: nobody but the deployer owns anything below `spec.conversion`. The values stay,
 //! so the webhook goes on working (design, fact 10).
 
+use futures::future::join_all;
 use serde_json::{Value, json};
 
 use super::{
@@ -14,7 +15,7 @@ use super::{
     trial::{Current, Target, current},
 };
 use crate::{
-    cluster::{Access, Reader},
+    cluster::Access,
     crd::{Crd, crd_resource},
     fields::{disown, is_apply_of, leaves, owns_nothing},
     plan::{Change, FieldChange, Finding, Operation},
@@ -38,29 +39,19 @@ pub struct SeenCrd {
     pub crd: Crd,
     /// Who else owns what below `spec.conversion`: manager and field.
     pub held: Vec<(String, String)>,
-    /// What the server says of the target.
-    pub target: Target,
     /// What the server says of the current manifests.
     pub current: Current,
 }
 
-/// Looks at ownership and asks the server by two dry runs a CRD.
+/// Looks at ownership, and dry-runs the current manifests of each CRD.
 pub async fn observe(_task: &Release, look: &Look<'_>) -> Seen {
-    let targets = Targets::load(look.runbook);
-    let mut seen = Seen::default();
-    for crd in look.survey.installed().filter(|crd| crd.declares(&look.runbook.upgrade.from)) {
-        seen.crds.push(observe_crd(look.reader, look.runbook, crd.clone(), &targets).await);
-    }
-    seen
-}
-
-async fn observe_crd(reader: &Reader, runbook: &Runbook, crd: Crd, targets: &Targets) -> SeenCrd {
-    SeenCrd {
-        held: held(&crd, runbook),
-        target: targets.trial(reader, runbook, &crd).await,
-        current: current(reader, runbook, &crd).await,
-        crd,
-    }
+    let declaring = look.survey.installed().filter(|crd| crd.declares(&look.runbook.upgrade.from));
+    let crds = declaring.map(async |crd| SeenCrd {
+        crd: crd.clone(),
+        held: held(crd, look.runbook),
+        current: current(look.reader, look.runbook, crd).await,
+    });
+    Seen { crds: join_all(crds).await }
 }
 
 /// Who but the deployer owns what below `spec.conversion`.
@@ -140,14 +131,14 @@ pub async fn run(_task: &Release, run: &Run<'_>) -> Result<(), Stop> {
     for name in &run.runbook.upgrade.crds {
         release(name, run).await?;
         let crd = read(name, run).await?;
-        let seen = observe_crd(run.writer.reader(), run.runbook, crd, &targets).await;
-        if let Target::Conversion(words) | Target::Refused(words) = &seen.target {
+        let target = targets.trial(run.writer.reader(), run.runbook, &crd).await;
+        if let Target::Conversion(words) | Target::Refused(words) = &target {
             return Err(Stop::failed(format!("CRD {name} is released, yet its target would be refused: {words}")));
         }
-        if seen.target == Target::ConversionStays {
+        if target == Target::ConversionStays {
             return Err(Stop::failed(format!("CRD {name} is released, yet its conversion would outlive the merge")));
         }
-        if let Current::Changes(paths) = &seen.current {
+        if let Current::Changes(paths) = current(run.writer.reader(), run.runbook, &crd).await {
             return Err(Stop::failed(format!(
                 "CRD {name}: a sync of the current manifests would now change {}",
                 paths.join(", ")

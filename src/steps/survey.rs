@@ -2,6 +2,7 @@
 //!
 //! Metadata-only lists in pages; a record is kept as the few facts that decisions need.
 
+use futures::future::join_all;
 use serde_json::Value;
 
 use crate::{
@@ -96,11 +97,8 @@ impl Records {
 
 /// Looks at every CRD of the upgrade.
 pub async fn observe(reader: &Reader, runbook: &Runbook) -> Survey {
-    let mut survey = Survey::default();
-    for name in &runbook.upgrade.crds {
-        survey.crds.push(observe_crd(reader, runbook, name).await);
-    }
-    survey
+    let crds = runbook.upgrade.crds.iter().map(|name| observe_crd(reader, runbook, name));
+    Survey { crds: join_all(crds).await }
 }
 
 /// Looks at one CRD and its records.

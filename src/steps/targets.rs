@@ -2,8 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use super::trial::{Target, target};
-use crate::{cluster::Reader, crd::Crd, files, object::Object, runbook::Runbook};
+use futures::future::join_all;
+
+use super::{
+    Survey,
+    trial::{Target, target},
+};
+use crate::{
+    cluster::Reader,
+    crd::Crd,
+    files,
+    object::{Object, ObjectRef},
+    runbook::Runbook,
+};
 
 /// Target CRDs by name.
 pub(super) enum Targets {
@@ -43,4 +54,14 @@ impl Targets {
             Self::Unreadable(words) => Target::Refused(format!("target-crds: {words}")),
         }
     }
+}
+
+/// What the server says of the target of every installed CRD.
+pub(super) async fn trials(reader: &Reader, runbook: &Runbook, survey: &Survey) -> Vec<(ObjectRef, Target)> {
+    let targets = Targets::load(runbook);
+    let trials = survey.installed().map(async |crd| {
+        let target = targets.trial(reader, runbook, crd).await;
+        (crd.object.reference(), target)
+    });
+    join_all(trials).await
 }

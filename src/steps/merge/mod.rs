@@ -15,7 +15,6 @@ pub use watch::run;
 use super::{
     Decision, Look, UndoBy, World,
     access::{access, on_crds, on_kinds},
-    targets::Targets,
     trial::Target,
 };
 use crate::{
@@ -47,15 +46,10 @@ pub enum SeenApplication {
     Unreadable(String),
 }
 
-/// Looks at the Application and dry-runs every target.
+/// Looks at the Application; the targets were dry-run for the whole look.
 pub async fn observe(task: &Merge, look: &Look<'_>) -> Seen {
-    let targets = Targets::load(look.runbook);
-    let mut seen = Seen { application: look_at_application(task, look.reader).await, targets: Vec::new() };
-    for crd in look.survey.installed() {
-        let target = targets.trial(look.reader, look.runbook, crd).await;
-        seen.targets.push((crd.object.reference(), target));
-    }
-    seen
+    let targets = look.targets.iter().map(|(crd, target)| (crd.clone(), target.clone())).collect();
+    Seen { application: look_at_application(task, look.reader).await, targets }
 }
 
 async fn look_at_application(task: &Merge, reader: &crate::cluster::Reader) -> SeenApplication {
@@ -81,7 +75,7 @@ pub fn decide(task: &Merge, seen: &Seen, world: &World<'_>) -> Decision {
         SeenApplication::Unreadable(_) => "Argo CD (not readable)".into(),
         SeenApplication::NotAsked => world.runbook.upgrade.deployer.clone().unwrap_or_else(|| "the deployer".into()),
     };
-    let mut decision = Decision::pending(format!("POINT OF NO RETURN: {deployer} drops {from} from {left} CRDs"))
+    let mut decision = Decision::pending(format!("{deployer} drops {from} from {left} CRDs"))
         .undo(UndoBy::NoWayBack);
     if let Some(pull_request) = &task.pull_request {
         decision.details.push(format!("pull request: {pull_request}"));
