@@ -9,6 +9,8 @@
 #![allow(unreachable_pub, reason = "a test binary exports nothing; `pub` says what a module offers to the others")]
 #![allow(clippy::print_stderr, clippy::print_stdout, reason = "what a person starts by hand answers on the terminal")]
 
+mod before;
+mod by_hand;
 mod control_plane;
 mod serve;
 #[path = "../support/mod.rs"]
@@ -21,6 +23,7 @@ use libtest_mimic::{Arguments, Trial};
 
 use support::Result;
 use support::control_plane::{Origin, Release, binaries, origin, required};
+use support::fixture::{Fixture, Truth};
 
 fn main() -> ExitCode {
     let words: Vec<String> = env::args().skip(1).collect();
@@ -52,22 +55,33 @@ fn test() -> Result<ExitCode> {
             Origin::Nowhere(why) => Some(why),
             _ => None,
         };
-        let scenarios = control_plane::scenarios(&release);
+        let scenarios = scenarios(&release);
         if let Some(why) = &missing {
             left_out.push(format!("{} tests on Kubernetes {release}: {why}", scenarios.len()));
         }
         trials.extend(scenarios.into_iter().map(|trial| trial.with_ignored_flag(missing.is_some())));
     }
+    if !Truth::Upstream.present() {
+        left_out.push("every test on upstream's own CRDs: ../shared/data/agent-sandbox is not there".into());
+    }
     if !left_out.is_empty() && !arguments.list {
-        let text = left_out.join("\nLEFT OUT: ");
-        eprintln!(
-            "\nLEFT OUT: {text}\nPut `go` on the PATH, or set KUBEBUILDER_ASSETS to a folder with etcd and kube-apiserver.\n"
-        );
+        eprintln!("\nLEFT OUT: {}", left_out.join("\nLEFT OUT: "));
+        eprintln!("Kubernetes comes from `go` on the PATH, or from KUBEBUILDER_ASSETS (etcd and kube-apiserver).\n");
         if required() {
             return Err("SBX_REQUIRE_CONTROL_PLANE is set: no test may be left out".into());
         }
     }
     Ok(libtest_mimic::run(&arguments, trials).exit_code())
+}
+
+/// Every test on one release.
+fn scenarios(release: &Release) -> Vec<Trial> {
+    let mut trials = control_plane::scenarios(release);
+    for truth in [Truth::Small, Truth::Upstream].into_iter().filter(|truth| truth.present()) {
+        trials.extend(before::scenarios(release, truth));
+        trials.extend(by_hand::scenarios(release, truth));
+    }
+    trials
 }
 
 /// One test on one release, in a runtime of its own.
@@ -77,6 +91,16 @@ where
 {
     let owned = release.clone();
     Trial::test(format!("{}::{name}", release.name), move || Ok(runtime()?.block_on(run(owned))?))
+}
+
+/// One test on the cluster before the upgrade, of one release and with the CRDs of `truth`.
+fn fixture_scenario<F>(release: &Release, truth: Truth, name: &str, run: fn(Fixture) -> F) -> Trial
+where
+    F: Future<Output = Result<()>> + 'static,
+{
+    let owned = release.clone();
+    let name = format!("{}::{truth:?}::{name}", release.name).to_lowercase();
+    Trial::test(name, move || Ok(runtime()?.block_on(async { run(Fixture::start(&owned, truth).await?).await })?))
 }
 
 /// More than one thread: the webhook answers while a test waits for a program.

@@ -77,7 +77,8 @@ impl Refusal {
         causes.into_iter().flatten().filter_map(|cause| cause["field"].as_str()).collect()
     }
 
-    fn no_answer(request: &str, error: impl fmt::Display) -> Self {
+    /// No answer at all.
+    pub(super) fn no_answer(request: &str, error: impl fmt::Display) -> Self {
         Self { request: request.into(), code: 0, status: Value::String(error.to_string()) }
     }
 }

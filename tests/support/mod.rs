@@ -10,7 +10,7 @@ pub mod webhook;
 /// Anything that went wrong; a test prints it and fails.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
 /// The result of test support.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Asks until it is so; after 30 seconds it is an error that names what was waited for.
 pub async fn eventually(what: &str, mut so: impl AsyncFnMut() -> Result<bool>) -> Result<()> {

@@ -23,6 +23,12 @@ fn version(api_version: &str) -> &str {
     api_version.rsplit('/').next().unwrap_or_default()
 }
 
+/// A newer field of templates. The old version has no place for it, and a field that its schema does not know makes
+/// Kubernetes before 1.37 drop the object's whole managedFields.
+const POLICY: &str = "volumeClaimTemplatesPolicy";
+/// The annotation it is carried by.
+const POLICY_ANNOTATION: &str = "api.agents.x-k8s.io/v1beta1-volume-claim-templates-policy";
+
 /// The annotation that carries the whole old object.
 pub fn state_annotation(kind: &str) -> String {
     format!("api.agents.x-k8s.io/v1alpha1-{}-state", kind.to_lowercase())
@@ -43,21 +49,18 @@ fn to_beta(old: &Value, new: &mut Value) {
             let spec = object(new, "spec");
             spec.remove("replicas");
             spec.insert("operatingMode".into(), if suspended { "Suspended" } else { "Running" }.into());
-            if new.get("status").is_some() {
-                object(new, "status").remove("replicas");
-            }
+            status(new).and_then(|status| status.remove("replicas"));
         }
-        // A default of v1beta1 alone: left out, the first write would change the spec.
         "SandboxTemplate" => {
-            object(new, "spec").entry("volumeClaimTemplatesPolicy").or_insert_with(|| "Disallowed".into());
+            if let Some(policy) = annotations(new).and_then(|annotations| annotations.remove(POLICY_ANNOTATION)) {
+                object(new, "spec").insert(POLICY.into(), policy);
+            }
         }
         _ => {}
     }
     let name = state_annotation(kind);
     let mut state = old.clone();
-    if let Some(annotations) = state.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
-        annotations.remove(&name);
-    }
+    annotations(&mut state).and_then(|annotations| annotations.remove(&name));
     new["metadata"]["annotations"][name] = state.to_string().into();
 }
 
@@ -87,6 +90,7 @@ fn to_alpha(new: &Value, old: &mut Value) -> Result<(), String> {
             };
             let spec = object(old, "spec");
             spec.remove("warmPoolRef");
+            spec.remove("volumeClaimTemplates");
             spec.insert("sandboxTemplateRef".into(), template);
             if let Some(policy) = policy {
                 spec.insert("warmpool".into(), policy);
@@ -97,12 +101,18 @@ fn to_alpha(new: &Value, old: &mut Value) -> Result<(), String> {
             let spec = object(old, "spec");
             spec.remove("operatingMode");
             spec.insert("replicas".into(), replicas.into());
-            if old.get("status").is_some() {
-                object(old, "status").insert("replicas".into(), replicas.into());
+            if let Some(status) = status(old) {
+                status.insert("replicas".into(), replicas.into());
+                status.remove("nodeName");
             }
         }
         "SandboxTemplate" => {
-            object(old, "spec").remove("volumeClaimTemplatesPolicy");
+            if let Some(policy) = object(old, "spec").remove(POLICY) {
+                old["metadata"]["annotations"][POLICY_ANNOTATION] = policy;
+            }
+        }
+        "SandboxWarmPool" => {
+            status(old).and_then(|status| status.remove("observedGeneration"));
         }
         _ => {}
     }
@@ -121,6 +131,14 @@ fn pool_of(claim: &Value) -> String {
     } else {
         format!("{SHADOW_POOL}{}", claim["spec"]["sandboxTemplateRef"]["name"].as_str().unwrap_or_default())
     }
+}
+
+fn annotations(object: &mut Value) -> Option<&mut serde_json::Map<String, Value>> {
+    object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut)
+}
+
+fn status(object: &mut Value) -> Option<&mut serde_json::Map<String, Value>> {
+    object.get_mut("status").and_then(Value::as_object_mut)
 }
 
 fn object<'a>(parent: &'a mut Value, field: &str) -> &'a mut serde_json::Map<String, Value> {

@@ -1,0 +1,128 @@
+//! The built program, run as an operator runs it: in a folder of its own, with a kubeconfig.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStderr, Command};
+
+use super::Result;
+use super::control_plane::ControlPlane;
+
+/// The program and the folder it runs in, where its backups and journals stay from run to run.
+pub struct Sbx {
+    folder: TempDir,
+    kubeconfig: PathBuf,
+}
+
+/// What a run came to.
+#[derive(Debug)]
+pub struct Ran {
+    /// Exit code; none when it was killed.
+    pub code: Option<i32>,
+    /// Standard output.
+    pub out: String,
+    /// Standard error.
+    pub err: String,
+}
+
+/// A run under way.
+pub struct Running {
+    child: Child,
+    lines: Lines<BufReader<ChildStderr>>,
+    said: Vec<String>,
+}
+
+impl Sbx {
+    /// As a user of a control plane.
+    pub fn new(plane: &ControlPlane, user: &str) -> Result<Self> {
+        Ok(Self { folder: tempfile::tempdir()?, kubeconfig: plane.kubeconfig(user)? })
+    }
+
+    /// The folder it runs in.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Runs to the end.
+    pub async fn run(&self, words: &[&str]) -> Result<Ran> {
+        self.start(words)?.end().await
+    }
+
+    /// Starts it; no terminal, nothing to read.
+    pub fn start(&self, words: &[&str]) -> Result<Running> {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_sbx"))
+            .args(words)
+            .current_dir(self.folder.path())
+            .env("KUBECONFIG", &self.kubeconfig)
+            .env_remove("NO_COLOR")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()?;
+        let lines = BufReader::new(child.stderr.take().ok_or("no stderr")?).lines();
+        Ok(Running { child, lines, said: Vec::new() })
+    }
+}
+
+impl Running {
+    /// Reads on until a line holds `text`.
+    pub async fn says(&mut self, text: &str) -> Result<()> {
+        while let Some(line) = self.lines.next_line().await? {
+            let found = line.contains(text);
+            self.said.push(line);
+            if found {
+                return Ok(());
+            }
+        }
+        Err(format!("it ended without saying `{text}`:\n{}", self.said.join("\n")).into())
+    }
+
+    /// Ends it at once: SIGKILL.
+    pub async fn kill(mut self) -> Result<()> {
+        Ok(self.child.kill().await?)
+    }
+
+    /// Reads on to the end.
+    pub async fn end(mut self) -> Result<Ran> {
+        let mut out = String::new();
+        let mut stdout = self.child.stdout.take().ok_or("no stdout")?;
+        let reading = async {
+            stdout.read_to_string(&mut out).await?;
+            while let Some(line) = self.lines.next_line().await? {
+                self.said.push(line);
+            }
+            std::io::Result::Ok(())
+        };
+        reading.await?;
+        let code = self.child.wait().await?.code();
+        Ok(Ran { code, out, err: self.said.join("\n") })
+    }
+}
+
+impl Ran {
+    /// Itself, or everything it said where the exit code is another.
+    pub fn ended(self, code: i32) -> Result<Self> {
+        if self.code == Some(code) {
+            return Ok(self);
+        }
+        Err(format!("exit {:?}, wanted {code}\n--- stdout\n{}\n--- stderr\n{}", self.code, self.out, self.err).into())
+    }
+
+    /// Fails where neither stream holds `text`.
+    pub fn says(self, text: &str) -> Result<Self> {
+        // Lines are wrapped to the page.
+        let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        if flat(&self.out).contains(&flat(text)) || flat(&self.err).contains(&flat(text)) {
+            return Ok(self);
+        }
+        Err(format!("nowhere `{text}`\n--- stdout\n{}\n--- stderr\n{}", self.out, self.err).into())
+    }
+}
+
+/// The shipped runbook.
+pub fn shipped() -> String {
+    concat!(env!("CARGO_MANIFEST_DIR"), "/runbooks/v1.0.0.toml").into()
+}
