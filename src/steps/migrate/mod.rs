@@ -8,6 +8,7 @@
 //! A pruned list proves nothing (design, fact 2). Done is: the CRD declares `to` alone, its list
 //! succeeds, and no managedFields entry names `from`.
 
+mod defaults;
 mod observe;
 mod patch;
 mod prune;
@@ -53,7 +54,7 @@ pub fn decide(task: &Migrate, seen: &Seen, world: &World<'_>) -> Decision {
         match left_of(task, surveyed, world.runbook) {
             Ok(left) => {
                 if let Ok(Some(crd)) = &surveyed.crd {
-                    decision.changes.extend(changes(task, crd, surveyed.records.listed(), &left, world.runbook));
+                    decision.changes.extend(changes(task, seen, crd, surveyed.records.listed(), &left, world.runbook));
                     let stored = crd.stored_versions.join(", ");
                     let records = surveyed.records.listed().len();
                     decision.details.push(format!("{}: {records} records, storedVersions {stored}", surveyed.name));
@@ -230,7 +231,7 @@ fn findings(task: &Migrate, surveyed: &Surveyed, runbook: &Runbook) -> Vec<Findi
     findings
 }
 
-fn changes(task: &Migrate, crd: &Crd, records: &[Record], left: &Left, runbook: &Runbook) -> Vec<Change> {
+fn changes(task: &Migrate, seen: &Seen, crd: &Crd, records: &[Record], left: &Left, runbook: &Runbook) -> Vec<Change> {
     let (old, new) = (api_version(&crd.group, &runbook.upgrade.from), api_version(&crd.group, &runbook.upgrade.to));
     let mut changes = Vec::new();
     for record in records {
@@ -247,6 +248,9 @@ fn changes(task: &Migrate, crd: &Crd, records: &[Record], left: &Left, runbook: 
                 let path = format!("metadata.annotations[{stamp}]");
                 fields.push(FieldChange::new(path, record.stamp.as_deref(), Some("<time of the rewrite>")));
             }
+        }
+        if let Some((_, defaults)) = seen.defaulted.iter().find(|(object, _)| *object == record.object) {
+            fields.extend(defaults.iter().cloned());
         }
         if !fields.is_empty() || left.rewrite > 0 {
             changes.push(Change { operation: Operation::Update, object: record.object.clone(), fields });

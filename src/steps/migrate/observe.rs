@@ -1,21 +1,24 @@
 //! What migrate looks at beyond the survey: other migrators, and names that lead nowhere.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::{StreamExt, stream};
 
-use super::{migration_resources, patch::patch};
+use super::{
+    defaults::{defaults_set, schema},
+    migration_resources,
+    patch::patch,
+};
 use crate::{
     cluster::Content,
     crd::Crd,
     object::{Object, ObjectRef},
-    plan::Finding,
+    plan::{FieldChange, Finding},
     runbook::{Migrate, Reference},
     steps::{
         Look,
         pace::WIDTH,
         survey::{Records, Surveyed},
-        trial::differences,
     },
 };
 
@@ -31,6 +34,8 @@ pub struct Seen {
     pub dangling: Vec<(ObjectRef, Reference, String)>,
     /// What could not be looked at, in the server's words.
     pub unchecked: Vec<String>,
+    /// Records whose rewrite sets fields that only `to` has, at their defaults.
+    pub defaulted: Vec<(ObjectRef, Vec<FieldChange>)>,
     /// Records whose rewrite the server refused in a dry run, or whose spec it would change.
     pub refused: Vec<(ObjectRef, String)>,
 }
@@ -80,12 +85,14 @@ async fn rehearse(task: &Migrate, crd: &Crd, look: &Look<'_>, seen: &mut Seen) {
     while let Some((object, answer)) = answers.next().await {
         match answer {
             Ok(after) if object.generation().is_some() && after.generation() != object.generation() => {
-                let before = reader.get(&resource, object.namespace(), object.name()).await.ok().flatten();
-                let mut paths = Vec::new();
-                if let Some(before) = before {
-                    differences(&before.0["spec"], &after.0["spec"], "spec", &mut paths);
+                let Ok(Some(before)) = reader.get(&resource, object.namespace(), object.name()).await else { continue };
+                match defaults_set(&before, &after, schema(crd, &upgrade.to)) {
+                    Ok(changes) => seen.defaulted.push((object.reference(), changes)),
+                    Err(paths) => {
+                        let words = format!("the rewrite would change {}", paths.join(", "));
+                        seen.refused.push((object.reference(), words));
+                    }
                 }
-                seen.refused.push((object.reference(), format!("the rewrite would change {}", paths.join(", "))));
             }
             Ok(_) => {}
             // Changed or gone since the list: the run reads again.
@@ -154,6 +161,29 @@ impl Seen {
         let refused = self.refused.iter().map(|(object, words)| {
             Finding::blocker(format!("its rewrite does not pass a dry run: {words}")).about(object.clone())
         });
-        running.chain(dangling).chain(unchecked).chain(refused).collect()
+        running.chain(dangling).chain(unchecked).chain(refused).chain(self.defaulting()).collect()
+    }
+
+    /// One warning a kind and field: a new generation makes its controller look again.
+    fn defaulting(&self) -> Vec<Finding> {
+        let mut counts: BTreeMap<(&str, &str), (usize, &str)> = BTreeMap::new();
+        for (object, changes) in &self.defaulted {
+            for change in changes {
+                let count = counts.entry((&object.kind, &change.path)).or_default();
+                *count = (count.0 + 1, change.after.as_deref().unwrap_or_default());
+            }
+        }
+        let warn = |((kind, path), (count, value)): (&(&str, &str), &(usize, &str))| {
+            Finding::warning(format!(
+                "the rewrite of {count} {kind} objects sets {path} to its default {value}, which their old version does \
+                 not have; their generation goes up, and their controller looks at them again"
+            ))
+        };
+        counts.iter().map(warn).collect()
+    }
+
+    /// Whether rewriting a kind sets defaults: then each of its records is tried before it is written.
+    pub(super) fn sets_defaults(&self, kind: &str) -> bool {
+        self.defaulted.iter().any(|(object, _)| object.kind == kind)
     }
 }

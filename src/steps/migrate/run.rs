@@ -4,14 +4,18 @@ use std::{collections::BTreeSet, time::Duration};
 
 use futures::{StreamExt, stream};
 
-use super::{patch::patch, prune::prune};
+use super::{
+    defaults::{defaults_set, schema},
+    patch::patch,
+    prune::prune,
+};
 use crate::{
     cluster::Content,
     crd::{Crd, crd_resource},
     object::{Object, ObjectRef, Resource},
     runbook::{Migrate, Task},
     steps::{
-        Outcome, Progress, Run, Stop, backup,
+        Outcome, Progress, Run, Seen, Stop, backup,
         pace::WIDTH,
         touch::{Touched, touch},
     },
@@ -145,8 +149,11 @@ impl Migration<'_> {
         let covered = backup::covered(run, self.name);
         let mut seen = PassSeen::default();
         let mut failures: Vec<(Option<ObjectRef>, String)> = Vec::new();
-        let mut pages = run.writer.reader().pages(&resource, None, Content::Metadata);
-        let stamp = format!("{:.0}", run.writer.reader().clock().now());
+        let reader = run.writer.reader();
+        let careful = self.sets_defaults(crd);
+        let content = if careful { Content::Full } else { Content::Metadata };
+        let mut pages = reader.pages(&resource, None, content);
+        let stamp = format!("{:.0}", reader.clock().now());
         while let Some(page) = pages.next().await.map_err(|error| Stop::failed(error.to_string()))? {
             let (ready, unready): (Vec<Object>, Vec<Object>) = page
                 .into_iter()
@@ -155,10 +162,16 @@ impl Migration<'_> {
             seen.uncovered += unready.len();
             let build = |object: &Object| Some(patch(self.task, &run.runbook.upgrade, crd, object, &stamp));
             let mut touches = stream::iter(ready)
-                .map(|object| touch(run, &resource, object, &build))
+                .map(async |object| {
+                    if careful {
+                        self.try_first(&object, crd, &resource, &stamp).await?;
+                    }
+                    Ok(touch(run, &resource, object, &build).await)
+                })
                 .buffer_unordered(WIDTH);
             while let Some(touched) = touches.next().await {
-                if let Some(stop) = altered(&touched, &resource) {
+                let touched = touched?;
+                if let Some(stop) = altered(&touched, &resource).filter(|_| !careful) {
                     return Err(stop);
                 }
                 match &touched.outcome {
@@ -191,6 +204,29 @@ impl Migration<'_> {
             ),
             failures,
             hint: Some("mend what the server says, then run again: it does the rest".into()),
+        })
+    }
+
+    /// Whether the dry run before this step saw that rewriting this kind sets defaults.
+    fn sets_defaults(&self, crd: &Crd) -> bool {
+        self.run.situation.seen.values().any(|seen| matches!(seen, Seen::Migrate(seen) if seen.sets_defaults(&crd.kind)))
+    }
+
+    /// A dry run of the very patch, for a kind whose rewrite changes the spec: it may set defaults
+    /// and nothing else.
+    async fn try_first(&self, object: &Object, crd: &Crd, resource: &Resource, stamp: &str) -> Result<(), Stop> {
+        let upgrade = &self.run.runbook.upgrade;
+        let mut patch = patch(self.task, upgrade, crd, object, stamp);
+        patch["metadata"]["uid"] = object.uid().into();
+        patch["metadata"]["resourceVersion"] = object.resource_version().into();
+        let reader = self.run.writer.reader();
+        // Any error shows again in the write itself, where it has its rules.
+        let Ok(after) = reader.dry_run_patch(resource, object.namespace(), object.name(), patch).await else {
+            return Ok(());
+        };
+        defaults_set(object, &after, schema(crd, &upgrade.to)).map(drop).map_err(|paths| {
+            Stop::failed(format!("rewriting {} would change {}; it was left alone", object.reference(), paths.join(", ")))
+                .hint("the conversion alters it; mend the conversion, then run again")
         })
     }
 }
