@@ -7,12 +7,13 @@ mod document;
 mod error;
 mod load;
 mod resolve;
+mod spanned;
 
 use std::{fmt, path::PathBuf, time::Duration};
 
 pub use document::schema;
 pub use error::{Problem, RunbookError};
-pub use load::load;
+pub use load::{Declared, load, load_with};
 use semver::VersionReq;
 
 /// A checked runbook: every name in it resolves, every value has its type.
