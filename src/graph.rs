@@ -23,6 +23,7 @@ use crate::runbook::{self, Declared, Runbook, RunbookError, StepId};
 /// # Errors
 /// The file cannot be read, or its text is wrong, circles among its needs included; then every
 /// problem at once.
+#[expect(clippy::missing_panics_doc, reason = "a circle is found on loading, so ordering finds none")]
 pub fn load(path: &Path) -> Result<(Runbook, StepGraph), RunbookError> {
     let runbook = runbook::load_with(path, |declared| cycles(declared).into_iter().map(|cycle| cycle.0).collect())?;
     let graph = StepGraph::of(&runbook).expect("a runbook with a circle is refused on loading");

@@ -1,1 +1,3 @@
+//! The binary: wire and leave.
+
 fn main() {}

@@ -259,7 +259,7 @@ pub(super) struct Gone {
 #[serde(rename_all = "kebab-case")]
 #[schemars(deny_unknown_fields)]
 pub(super) struct Delete {
-    /// `Kind/name` or `Kind.group/name`. Never a CustomResourceDefinition or a Namespace.
+    /// `Kind/name` or `Kind.group/name`. Never a `CustomResourceDefinition` or a `Namespace`.
     #[schemars(length(min = 1))]
     pub(super) objects: Texts,
     /// `plural.group` of the objects that match a condition.

@@ -295,7 +295,7 @@ pub struct Strip {
     pub annotations: Vec<String>,
 }
 
-/// Server-side apply of files, for those without GitOps.
+/// Server-side apply of files, for those whose deployments nothing else applies.
 #[derive(Clone, Debug)]
 pub struct Manifests {
     /// Files or folders, relative to the runbook.

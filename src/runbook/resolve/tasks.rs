@@ -13,9 +13,9 @@ use super::{
     values,
 };
 
-const GATE_TIMEOUT: Duration = Duration::from_mins(10);
-const MERGE_TIMEOUT: Duration = Duration::from_mins(30);
-const SETTLE: Duration = Duration::from_mins(1);
+const GATE_TIMEOUT: Duration = Duration::from_secs(600);
+const MERGE_TIMEOUT: Duration = Duration::from_secs(1800);
+const SETTLE: Duration = Duration::from_secs(60);
 
 /// The table's body and its keys.
 fn open<'a, T>(name: &'a str, field: Field<Table<T>>, problems: &'a mut Vec<Problem>) -> Option<(T, Keys<'a>)> {
