@@ -1,11 +1,12 @@
 //! Model to order: which step runs when, and what stands between two steps.
 //!
-//! In: the steps of a [`Runbook`]. Out: a [`StepGraph`], or a cycle with every step of it in order.
-//! The only place that names petgraph.
+//! In: the steps of a [`Runbook`]. Out: a [`StepGraph`], or every circle of needs with its steps in
+//! order. The only place that names petgraph.
 
 use std::{
     cmp::Reverse,
-    collections::{BTreeMap, BinaryHeap},
+    collections::{BTreeMap, BTreeSet, BinaryHeap},
+    path::Path,
 };
 
 use petgraph::{
@@ -15,7 +16,23 @@ use petgraph::{
     visit::Bfs,
 };
 
-use crate::runbook::{Runbook, Step, StepId};
+use crate::runbook::{self, Declared, Runbook, RunbookError, StepId};
+
+/// Reads a runbook and orders its steps.
+///
+/// # Errors
+/// The file cannot be read, or its text is wrong, circles among its needs included; then every
+/// problem at once.
+#[expect(clippy::missing_panics_doc, reason = "a circle is found on loading, so ordering finds none")]
+pub fn load(path: &Path) -> Result<(Runbook, StepGraph), RunbookError> {
+    let runbook = runbook::load_with(path, |declared| cycles(declared).into_iter().map(|cycle| cycle.0).collect())?;
+    let graph = StepGraph::of(&runbook).expect("a runbook with a circle is refused on loading");
+    Ok((runbook, graph))
+}
+
+/// Steps that need each other: each needs the next one, the last one the first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cycle(pub Vec<StepId>);
 
 /// Steps in run order. Edges lead from a step to those that need it.
 #[derive(Clone, Debug)]
@@ -26,37 +43,20 @@ pub struct StepGraph {
     numbers: BTreeMap<StepId, usize>,
 }
 
-/// Steps that need each other, in the order of their needs; the first one closes the circle.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cycle(pub Vec<StepId>);
-
 impl StepGraph {
     /// Orders the steps of a runbook. Ties go by file order.
     ///
     /// # Errors
     /// Steps that need each other.
     pub fn of(runbook: &Runbook) -> Result<Self, Cycle> {
-        Self::of_steps(&runbook.steps)
-    }
-
-    /// Orders steps; a need that names no step is left to the resolver to report.
-    ///
-    /// # Errors
-    /// Steps that need each other.
-    pub fn of_steps(steps: &[Step]) -> Result<Self, Cycle> {
-        let mut graph = DiGraph::new();
-        let nodes: BTreeMap<StepId, NodeIndex> =
-            steps.iter().map(|step| (step.id.clone(), graph.add_node(step.id.clone()))).collect();
-        for step in steps {
-            for need in step.needs.iter().filter_map(|need| nodes.get(need)) {
-                graph.update_edge(*need, nodes[&step.id], ());
-            }
-        }
-        if let Some(cycle) = cycle(&graph) {
+        let declared: Vec<Declared> = runbook.steps.iter().map(|step| (step.id.clone(), step.needs.clone())).collect();
+        let (graph, nodes) = edges(&declared);
+        if let Some(cycle) = cycles_in(&graph).into_iter().next() {
             return Err(cycle);
         }
-        let order = order(&graph, &nodes, steps);
-        let numbers = order.iter().enumerate().map(|(place, &index)| (steps[index].id.clone(), place + 1)).collect();
+        let order = order(&graph);
+        let numbers =
+            order.iter().enumerate().map(|(place, &index)| (graph[NodeIndex::new(index)].clone(), place + 1)).collect();
         Ok(Self { graph, nodes, order, numbers })
     }
 
@@ -72,11 +72,12 @@ impl StepGraph {
 
     /// Steps that a step needs itself, in run order.
     pub fn needs(&self, id: &StepId) -> Vec<&StepId> {
-        let Some(node) = self.nodes.get(id) else { return Vec::new() };
-        let mut needs: Vec<&StepId> =
-            self.graph.neighbors_directed(*node, Direction::Incoming).map(|node| &self.graph[node]).collect();
-        needs.sort_by_key(|id| self.number(id));
-        needs
+        self.neighbours(id, Direction::Incoming)
+    }
+
+    /// Steps that need a step themselves, in run order.
+    pub fn direct_dependents(&self, id: &StepId) -> Vec<&StepId> {
+        self.neighbours(id, Direction::Outgoing)
     }
 
     /// Steps that need a step, over others too, in run order.
@@ -89,8 +90,7 @@ impl StepGraph {
                 found.push(&self.graph[next]);
             }
         }
-        found.sort_by_key(|id| self.number(id));
-        found
+        self.in_run_order(found)
     }
 
     /// Whether `step` needs `other`, over others too.
@@ -100,21 +100,48 @@ impl StepGraph {
             _ => false,
         }
     }
+
+    fn neighbours(&self, id: &StepId, direction: Direction) -> Vec<&StepId> {
+        let Some(node) = self.nodes.get(id) else { return Vec::new() };
+        self.in_run_order(self.graph.neighbors_directed(*node, direction).map(|node| &self.graph[node]).collect())
+    }
+
+    fn in_run_order<'a>(&self, mut ids: Vec<&'a StepId>) -> Vec<&'a StepId> {
+        ids.sort_by_key(|id| self.number(id));
+        ids
+    }
 }
 
-/// Kahn's order with the earliest declared step first among those that are ready: petgraph's own
+/// Every circle of needs, one for each knot of steps that reach each other, in file order.
+pub fn cycles(declared: &[Declared]) -> Vec<Cycle> {
+    cycles_in(&edges(declared).0)
+}
+
+/// Nodes have the index of their step. A need that names no step has no edge: the resolver reports it.
+fn edges(declared: &[Declared]) -> (DiGraph<StepId, ()>, BTreeMap<StepId, NodeIndex>) {
+    let mut graph = DiGraph::new();
+    let nodes: BTreeMap<StepId, NodeIndex> =
+        declared.iter().map(|(id, _)| (id.clone(), graph.add_node(id.clone()))).collect();
+    for (id, needs) in declared {
+        for need in needs.iter().filter_map(|need| nodes.get(need)) {
+            graph.update_edge(*need, nodes[id], ());
+        }
+    }
+    (graph, nodes)
+}
+
+/// Kahn's order, the earliest declared step first among those that are ready: petgraph's own
 /// toposort promises no order among them.
-fn order(graph: &DiGraph<StepId, ()>, nodes: &BTreeMap<StepId, NodeIndex>, steps: &[Step]) -> Vec<usize> {
+fn order(graph: &DiGraph<StepId, ()>) -> Vec<usize> {
     let mut open: Vec<usize> =
-        steps.iter().map(|step| graph.neighbors_directed(nodes[&step.id], Direction::Incoming).count()).collect();
-    let place: BTreeMap<&StepId, usize> = steps.iter().enumerate().map(|(index, step)| (&step.id, index)).collect();
+        graph.node_indices().map(|node| graph.neighbors_directed(node, Direction::Incoming).count()).collect();
     let mut ready: BinaryHeap<Reverse<usize>> =
         open.iter().enumerate().filter(|(_, open)| **open == 0).map(|(index, _)| Reverse(index)).collect();
     let mut order = Vec::new();
     while let Some(Reverse(index)) = ready.pop() {
         order.push(index);
-        for dependent in graph.neighbors(nodes[&steps[index].id]) {
-            let dependent = place[&graph[dependent]];
+        for dependent in graph.neighbors(NodeIndex::new(index)) {
+            let dependent = dependent.index();
             open[dependent] -= 1;
             if open[dependent] == 0 {
                 ready.push(Reverse(dependent));
@@ -124,16 +151,80 @@ fn order(graph: &DiGraph<StepId, ()>, nodes: &BTreeMap<StepId, NodeIndex>, steps
     order
 }
 
-fn cycle(graph: &DiGraph<StepId, ()>) -> Option<Cycle> {
-    let knot = tarjan_scc(graph).into_iter().find(|knot| knot.len() > 1 || graph.contains_edge(knot[0], knot[0]))?;
-    // Following needs inside the knot closes a circle sooner or later; the walk before it is dropped.
-    let mut path: Vec<NodeIndex> = vec![*knot.iter().min()?];
-    loop {
-        let here = *path.last()?;
-        let next = graph.neighbors_directed(here, Direction::Incoming).filter(|next| knot.contains(next)).min()?;
-        if let Some(start) = path.iter().position(|node| *node == next) {
-            return Some(Cycle(path[start..].iter().map(|node| graph[*node].clone()).collect()));
+fn cycles_in(graph: &DiGraph<StepId, ()>) -> Vec<Cycle> {
+    let is_knot = |knot: &BTreeSet<NodeIndex>| {
+        knot.len() > 1 || knot.first().is_some_and(|node| graph.contains_edge(*node, *node))
+    };
+    let mut knots: Vec<BTreeSet<NodeIndex>> =
+        tarjan_scc(graph).into_iter().map(BTreeSet::from_iter).filter(is_knot).collect();
+    knots.sort();
+    knots.iter().map(|knot| circle(graph, knot)).collect()
+}
+
+/// A circle inside a knot: following needs in it closes one sooner or later, and the way to it is dropped.
+fn circle(graph: &DiGraph<StepId, ()>, knot: &BTreeSet<NodeIndex>) -> Cycle {
+    let mut path: Vec<NodeIndex> = Vec::new();
+    let mut next = knot.first().copied();
+    while let Some(here) = next {
+        if let Some(start) = path.iter().position(|node| *node == here) {
+            path.drain(..start);
+            break;
         }
-        path.push(next);
+        path.push(here);
+        next = graph.neighbors_directed(here, Direction::Incoming).filter(|node| knot.contains(node)).min();
+    }
+    // Told from its earliest step, wherever the walk closed.
+    let earliest = path.iter().enumerate().min_by_key(|(_, node)| **node).map_or(0, |(place, _)| place);
+    path.rotate_left(earliest);
+    Cycle(path.into_iter().map(|node| graph[node].clone()).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn declared(text: &str) -> Vec<Declared> {
+        let id = |name: &str| StepId(name.into());
+        text.lines()
+            .map(|line| {
+                let mut names = line.split_whitespace().map(id);
+                (names.next().expect("a line names a step"), names.collect())
+            })
+            .collect()
+    }
+
+    fn ordered(text: &str) -> Vec<String> {
+        let (graph, _) = edges(&declared(text));
+        order(&graph).into_iter().map(|index| graph[NodeIndex::new(index)].to_string()).collect()
+    }
+
+    fn circles(text: &str) -> Vec<String> {
+        let join = |cycle: Cycle| cycle.0.into_iter().map(|id| id.0).collect::<Vec<_>>().join(" ");
+        cycles(&declared(text)).into_iter().map(join).collect()
+    }
+
+    #[test]
+    fn ties_go_by_file_order() {
+        assert_eq!(ordered("d\nb\nc d\na b"), ["d", "b", "c", "a"]);
+        // A step that becomes ready late still goes before later ones.
+        assert_eq!(ordered("late first\nfirst\nother"), ["first", "late", "other"]);
+    }
+
+    #[test]
+    fn needs_come_first() {
+        assert_eq!(ordered("a b c\nb c\nc"), ["c", "b", "a"]);
+    }
+
+    #[test]
+    fn a_circle_names_each_of_its_steps_in_order_of_need() {
+        assert_eq!(circles("a b\nb c\nc a"), ["a b c"]);
+        assert_eq!(circles("a a"), ["a"]);
+        assert_eq!(circles("x b\nb c\nc b\ntail x"), ["b c"]);
+        assert_eq!(circles("a b\nb"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn each_knot_is_reported() {
+        assert_eq!(circles("p q\nq p\na b\nb a"), ["p q", "a b"]);
     }
 }

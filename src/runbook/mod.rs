@@ -7,12 +7,13 @@ mod document;
 mod error;
 mod load;
 mod resolve;
+mod spanned;
 
 use std::{fmt, path::PathBuf, time::Duration};
 
 pub use document::schema;
 pub use error::{Problem, RunbookError};
-pub use load::load;
+pub use load::{Declared, load, load_with};
 use semver::VersionReq;
 
 /// A checked runbook: every name in it resolves, every value has its type.
@@ -303,7 +304,7 @@ pub struct Strip {
     pub annotations: Vec<String>,
 }
 
-/// Server-side apply of files, for those without GitOps.
+/// Server-side apply of files, for those whose deployments nothing else applies.
 #[derive(Clone, Debug)]
 pub struct Manifests {
     /// Files or folders, relative to the runbook.

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::fixture_scenario;
 use crate::support::control_plane::Release;
-use crate::support::fixture::{CLAIMS, FLICKERD, Fixture, KINDS, SANDBOXES, Truth, crd_path};
+use crate::support::fixture::{CLAIMS, FLICKERD, Fixture, KINDS, OLD_CHILDREN, SANDBOXES, Truth, crd_path};
 use crate::support::webhook::{Mode, state_annotation};
 use crate::support::{Result, eventually};
 
@@ -43,6 +43,11 @@ async fn stored(fixture: Fixture) -> Result<()> {
             assert!(age(entry)? > Duration::from_secs(2 * 24 * 3600), "{}: {entry}", kind.crd());
         }
     }
+
+    let mut children: Vec<_> =
+        OLD_CHILDREN.iter().map(|(kind, _, namespace, name)| format!("{} {namespace}/{name}", kind.kind)).collect();
+    children.extend(["Sandbox ai/agent-pool-7k2qd".into(), "Sandbox ai/agent-pool-x9w4z".into()]);
+    assert_eq!(fixture.children_of_old_version().await?, children.into_iter().collect());
 
     let claim = api.get(&CLAIMS.object("v1beta1", "flickerd", "frame-3")).await?;
     assert_eq!(claim["spec"]["warmPoolRef"]["name"], "shadow-pool-flicker");

@@ -35,8 +35,8 @@ async fn wiki_page(fixture: Fixture) -> Result<()> {
     fixture.ship(&GARRISON).await?;
     fixture.walk_the_wiki_page().await?;
     // The page's last check is green, and true so far.
-    everything_is_at(&fixture, "v1beta1").await?;
-    let still_named = old_entries(&fixture).await?;
+    assert_eq!(fixture.stored_versions().await?, BTreeSet::from(["v1beta1".into()]));
+    let still_named = fixture.managers_at_old_version().await?;
     assert!(still_named.contains("SandboxTemplate by argocd-controller"), "{still_named:?}");
     assert!(still_named.contains("SandboxClaim by flickerd-generator"), "{still_named:?}");
     assert!(still_named.contains("Sandbox by garrison-keep"), "{still_named:?}");
@@ -63,14 +63,15 @@ async fn wiki_page(fixture: Fixture) -> Result<()> {
 }
 
 async fn released(fixture: Fixture) -> Result<()> {
+    let before = fixture.inventory().await?;
     fixture.ship(&FLICKERD).await?;
     fixture.ship(&GARRISON).await?;
     for kind in KINDS {
         fixture.relabel_by_hand(&kind).await?;
         fixture.prune_by_hand(&kind).await?;
     }
-    everything_is_at(&fixture, "v1beta1").await?;
-    assert_eq!(old_entries(&fixture).await?, BTreeSet::new());
+    assert_eq!(fixture.stored_versions().await?, BTreeSet::from(["v1beta1".into()]));
+    assert_eq!(fixture.managers_at_old_version().await?, BTreeSet::new());
     let api = fixture.plane.api("cluster").await?;
     for kind in KINDS {
         fixture.release_by_hand(&kind).await?;
@@ -90,7 +91,12 @@ async fn released(fixture: Fixture) -> Result<()> {
     let status = application(&fixture).await?["status"].clone();
     assert_eq!((&status["sync"]["status"], &status["sync"]["revision"]), (&json!("Synced"), &json!(REVISION_AFTER)));
 
-    // Nothing that was converted is lost, and the deployer still owns its template.
+    // Nothing is gone but what Argo CD prunes, nothing that was converted is lost, and the deployer still owns its template.
+    let after = fixture.inventory().await?;
+    let gone: BTreeSet<_> =
+        before.into_iter().filter(|(name, uid)| after.get(name) != Some(uid)).map(|(name, _)| name).collect();
+    let pruned = PRUNED.iter().map(|(kind, _, name)| format!("{} {SYSTEM}/{name}", kind.kind));
+    assert_eq!(gone, pruned.collect());
     let claim = api.get(&CLAIMS.object("v1beta1", "flickerd", "frame-1")).await?;
     assert_eq!(claim["spec"]["warmPoolRef"]["name"], "shadow-pool-flicker");
     let keep = api.get(&SANDBOXES.object("v1beta1", "garrison", "keep-2")).await?;
@@ -138,32 +144,6 @@ async fn uncollected(mut fixture: Fixture) -> Result<()> {
     tokio::time::sleep(Duration::from_secs(2)).await;
     api.get(&pod("agent-pool-7k2qd")).await?;
     Ok(())
-}
-
-async fn everything_is_at(fixture: &Fixture, version: &str) -> Result<()> {
-    for kind in KINDS {
-        for record in fixture.plane.raw_records(&kind.crd()).await? {
-            assert_eq!(record.api_version, kind.api_version(version), "{}", record.key);
-        }
-    }
-    Ok(())
-}
-
-/// Who is still named at the old version, in the managedFields of which kind.
-async fn old_entries(fixture: &Fixture) -> Result<BTreeSet<String>> {
-    let mut entries = BTreeSet::new();
-    for kind in KINDS {
-        for record in fixture.plane.raw_records(&kind.crd()).await? {
-            let object = record.json();
-            let managed = object["metadata"]["managedFields"].as_array();
-            for entry in
-                managed.into_iter().flatten().filter(|entry| entry["apiVersion"] == kind.api_version("v1alpha1"))
-            {
-                entries.insert(format!("{} by {}", kind.kind, entry["manager"].as_str().unwrap_or_default()));
-            }
-        }
-    }
-    Ok(entries)
 }
 
 async fn application(fixture: &Fixture) -> Result<Value> {

@@ -72,7 +72,10 @@ impl Files {
             ca = ca.display(),
             token = token(user),
         );
-        fs::write(&path, text)?;
+        // Never rewritten: whoever reads it now must find it whole.
+        if !path.exists() {
+            fs::write(&path, text)?;
+        }
         Ok(path)
     }
 }
