@@ -52,7 +52,7 @@ pub fn ending_text(ending: &Ending, runbook: &Path, view: &View) -> String {
         }
         Ending::Locked(who) => {
             page.text(Role::Blocker, &format!("Another apply holds the lock: {}. Nothing was written.", visible(who)));
-            page.command("Look: sbx status");
+            page.command(&format!("Next, once it is free: sbx apply {runbook}"));
         }
         Ending::Interrupted(how_far) => {
             page.text(Role::Warning, &format!("Interrupted {}. What is done is kept.", visible(how_far)));

@@ -138,7 +138,7 @@ fn endings() -> Vec<(Ending, &'static str)> {
         ),
         (
             Ending::Locked("ada@laptop since 14:02".into()),
-            "Another apply holds the lock: ada@laptop since 14:02. Nothing was written.\nLook: sbx status\n",
+            "Another apply holds the lock: ada@laptop since 14:02. Nothing was written.\nNext, once it is free: sbx apply 'my runbook.toml'\n",
         ),
         (
             Ending::Interrupted("in step 5 migrate: 19 of 29 done".into()),
