@@ -108,7 +108,7 @@ mod tests {
             ("a -> b >= c", "a -&gt; b &gt;= c"),
             ("*bold* _it_ ~~no~~ [a](b)", "`*bold*` `_it_` `~~no~~` `[a](b`)"),
             ("`tick` ``", "`` `tick` `` ``` `` ```"),
-            (":tada: 10:14Z note:", "`:tada` `10:14Z` note:"),
+            (":tada: 10:14Z note:", "`:tada`: `10:14Z` note:"),
             ("deadbeef1 1234567", "`deadbeef1` 1234567"),
             ("$x$ a&b", "`$x$` `a&b`"),
             ("a\u{1b}[1m", r"`a\u{1b}[1m`"),

@@ -185,11 +185,10 @@ impl Page<'_> {
             return String::new();
         }
         if !self.tally.blockers.is_empty() {
-            let command = format!("sbx plan {}{}", words::runbook_path(self.plan), words::to_option(self.plan));
+            let command = format!("sbx plan {}", words::runbook_path(self.plan));
             return format!("Apply refuses. Once no blocker is left: {}\n", gfm::code(&command));
         }
-        let command = format!("{} --expect {}", words::apply_command(self.plan), self.plan.fingerprint());
-        format!("Apply: {}\n", gfm::code(&command))
+        format!("Apply: {}\n", gfm::code(&words::apply_command(self.plan)))
     }
 
     /// Object, text and hint of a finding, on one line of Markdown.

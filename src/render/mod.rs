@@ -12,17 +12,23 @@
 //! lines within a width. Whatever came from a cluster passes through [`escape`] on its way out.
 
 mod diff;
+mod ending;
+mod errors;
 pub mod escape;
 mod fold;
 mod gfm;
 mod json;
 mod markdown;
 mod plan;
+mod progress;
 pub mod styles;
 mod words;
 mod wrap;
 
+pub use ending::ending_text;
+pub use errors::error_text;
 pub use json::{SavedPlanError, json_text, plan_json, plan_schema, read_plan};
 pub use markdown::{MARKDOWN_LIMIT, plan_markdown};
 pub use plan::plan_text;
+pub use progress::RunLines;
 pub use styles::{Role, Styles, View};

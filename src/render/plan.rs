@@ -58,7 +58,7 @@ impl Page<'_> {
 
     fn heading(&mut self) {
         let Plan { runbook, cluster, .. } = self.plan;
-        let command = format!("sbx plan {}{}", words::runbook_path(self.plan), words::to_option(self.plan));
+        let command = format!("sbx plan {}", words::runbook_path(self.plan));
         let title = visible(&runbook.title);
         let command = pad(&command, 37);
         if width(&command) + 2 + width(&title) <= self.view.width {
@@ -119,7 +119,7 @@ impl Page<'_> {
         let next = if tally.blockers.is_empty() {
             format!("Next: {}", words::apply_command(self.plan))
         } else {
-            format!("Apply refuses until no blocker is left. Next: sbx plan {runbook}{}", words::to_option(self.plan))
+            format!("Apply refuses until no blocker is left. Next: sbx plan {runbook}")
         };
         self.painted(Role::Command, &[next]);
     }

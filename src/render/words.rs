@@ -94,19 +94,13 @@ pub(super) fn runbook_path(plan: &Plan) -> String {
     shell_word(&plan.runbook.path.to_string_lossy())
 }
 
-/// The command that carries the plan out.
+/// The command that carries the plan out; with `--to` for a plan that was made for a part, whose
+/// every selected step comes before that one.
 pub(super) fn apply_command(plan: &Plan) -> String {
-    format!("sbx apply {}{}", runbook_path(plan), to_option(plan))
-}
-
-/// ` --to STEP` for a plan that was made for a part: all that is selected comes before that step.
-pub(super) fn to_option(plan: &Plan) -> String {
     let partial = plan.steps.iter().any(|step| step.state == State::NotSelected);
     let last = plan.steps.iter().rev().find(|step| step.state != State::NotSelected);
-    match last {
-        Some(step) if partial => format!(" --to {}", shell_word(&step.id.0)),
-        _ => String::new(),
-    }
+    let to = last.filter(|_| partial).map(|step| format!(" --to {}", shell_word(&step.id.0)));
+    format!("sbx apply {}{}", runbook_path(plan), to.unwrap_or_default())
 }
 
 /// Steps by state, and findings by weight: the counts of every view.

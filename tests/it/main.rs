@@ -1,3 +1,4 @@
 //! The library, driven from outside.
 
 mod plan_views;
+mod run_lines;

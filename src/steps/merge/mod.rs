@@ -75,8 +75,8 @@ pub fn decide(task: &Merge, seen: &Seen, world: &World<'_>) -> Decision {
         SeenApplication::Unreadable(_) => "Argo CD (not readable)".into(),
         SeenApplication::NotAsked => world.runbook.upgrade.deployer.clone().unwrap_or_else(|| "the deployer".into()),
     };
-    let mut decision = Decision::pending(format!("{deployer} drops {from} from {left} CRDs"))
-        .undo(UndoBy::NoWayBack);
+    let mut decision =
+        Decision::pending(format!("{deployer} drops {from} from {left} CRDs")).undo(UndoBy::NoWayBack);
     if let Some(pull_request) = &task.pull_request {
         decision.details.push(format!("pull request: {pull_request}"));
     }
