@@ -1,4 +1,4 @@
-//! A CustomResourceDefinition, as far as a version's removal is about it. Pure: JSON in, facts out.
+//! A `CustomResourceDefinition`, as far as a version's removal is about it. Pure: JSON in, facts out.
 
 use jiff::Timestamp;
 use serde_json::Value;

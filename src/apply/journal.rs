@@ -96,7 +96,9 @@ fn progress_wire(step: &str, progress: &Progress) -> Option<(&'static str, Map<S
         Progress::Pass { over, pass, done, rewritten } => {
             ("pass", json!({"step": step, "over": over, "pass": pass, "done": done, "rewritten": rewritten}))
         }
-        Progress::Waiting { what, until } => ("waiting", json!({"step": step, "for": what, "until": until.to_string()})),
+        Progress::Waiting { what, until } => {
+            ("waiting", json!({"step": step, "for": what, "until": until.to_string()}))
+        }
         Progress::StillWaiting { seen, .. } => ("seen", json!({"step": step, "seen": seen})),
         Progress::Said(text) => ("said", json!({"step": step, "text": text})),
     };
@@ -109,7 +111,8 @@ fn progress_wire(step: &str, progress: &Progress) -> Option<(&'static str, Map<S
 fn stop_wire(stop: &Stop) -> Value {
     match stop {
         Stop::Failed { text, failures, .. } => {
-            let failures: Vec<Value> = failures.iter().map(|(object, words)| json!({"object": object, "server": words})).collect();
+            let failures: Vec<Value> =
+                failures.iter().map(|(object, words)| json!({"object": object, "server": words})).collect();
             json!({"kind": "failed", "text": text, "failures": failures})
         }
         Stop::Unmet(text) => json!({"kind": "unmet", "text": text}),

@@ -57,7 +57,12 @@ impl Lock {
     ///
     /// # Errors
     /// Held by somebody, or the API server refuses.
-    pub(super) async fn take(writer: &Writer, runbook: &Runbook, run: &str, interrupt: &Interrupt) -> Result<Self, Refused> {
+    pub(super) async fn take(
+        writer: &Writer,
+        runbook: &Runbook,
+        run: &str,
+        interrupt: &Interrupt,
+    ) -> Result<Self, Refused> {
         let (namespace, name) = (runbook.cluster.lock_namespace.clone(), name_of(runbook));
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let holder = format!("{run} on {}", host.trim());
@@ -92,13 +97,8 @@ impl Lock {
             }
             Err(error) => return Err(Refused::Cluster(error)),
         }
-        let renewing = tokio::spawn(renew(
-            writer.clone(),
-            namespace.clone(),
-            name.clone(),
-            holder.clone(),
-            interrupt.clone(),
-        ));
+        let renewing =
+            tokio::spawn(renew(writer.clone(), namespace.clone(), name.clone(), holder.clone(), interrupt.clone()));
         Ok(Self { writer: writer.clone(), namespace, name, holder, renewing })
     }
 

@@ -79,7 +79,7 @@ impl Session<'_> {
             return Ok(Ending::Unmet(closed_gates(plan)));
         }
         let context = &self.runbook.cluster.context;
-        let approved = match (options.yes, self.writes(plan)) {
+        let approved = match (options.yes, writes(plan)) {
             (true, _) | (_, false) => true,
             (false, true) => match ask.ask(&format!("Run these steps on {context}? Type yes: ")) {
                 None => return Ok(Ending::NeedsApproval("--yes".into())),
@@ -97,11 +97,12 @@ impl Session<'_> {
     fn can_begin(&self, step: &PlannedStep) -> bool {
         match step.state {
             State::ToDo => true,
-            State::Waiting => {
-                self.runbook.steps.iter().find(|known| known.id == step.id).is_some_and(|known| {
-                    matches!(known.task, Task::Confirm(_)) || self.comes_after_a_change(&known.id)
-                })
-            }
+            State::Waiting => self
+                .runbook
+                .steps
+                .iter()
+                .find(|known| known.id == step.id)
+                .is_some_and(|known| matches!(known.task, Task::Confirm(_)) || self.comes_after_a_change(&known.id)),
             _ => false,
         }
     }
@@ -111,10 +112,11 @@ impl Session<'_> {
     fn comes_after_a_change(&self, id: &StepId) -> bool {
         self.runbook.steps.iter().any(|other| !other.task.is_gate() && self.graph.reaches(id, &other.id))
     }
+}
 
-    fn writes(&self, plan: &Plan) -> bool {
-        plan.steps.iter().any(|step| !step.gate && matches!(step.state, State::ToDo | State::After(_)))
-    }
+/// Whether anything is to be changed, now or later in the run.
+fn writes(plan: &Plan) -> bool {
+    plan.steps.iter().any(|step| !step.gate && matches!(step.state, State::ToDo | State::After(_)))
 }
 
 /// Every gate that is closed now, with what was found.

@@ -69,7 +69,8 @@ impl<'a> Walk<'a> {
                 return Err(local(error));
             }
         };
-        let of_state = |wanted: State| plan.steps.iter().filter(move |step| step.state == wanted).map(|step| step.id.clone());
+        let of_state =
+            |wanted: State| plan.steps.iter().filter(move |step| step.state == wanted).map(|step| step.id.clone());
         let walk = Self {
             session,
             options,
@@ -137,10 +138,9 @@ impl<'a> Walk<'a> {
         // Facts are re-read before each step, those of the gates it stands on included.
         let situation = self.look(step).await?;
         let world = World { runbook: session.runbook, graph: session.graph, situation: &situation };
-        if !step.task.is_gate() {
-            if let Some(ending) = self.gates_still_open(step, &world) {
-                return Ok(Next::End(ending));
-            }
+        let closed = if step.task.is_gate() { None } else { self.gates_still_open(step, &world) };
+        if let Some(ending) = closed {
+            return Ok(Next::End(ending));
         }
         let Some(decision) = steps::decide(step, &world) else { return Ok(Next::GoOn) };
         if decision.settled {
@@ -208,7 +208,11 @@ impl<'a> Walk<'a> {
             .map(|finding| (finding.object.clone(), finding.text.clone()))
             .collect();
         let hint = decision.findings.iter().find(|finding| finding.blocks()).and_then(|finding| finding.hint.clone());
-        (!failures.is_empty()).then(|| Stop::Failed { text: "it cannot be done as things are now".into(), failures, hint })
+        (!failures.is_empty()).then(|| Stop::Failed {
+            text: "it cannot be done as things are now".into(),
+            failures,
+            hint,
+        })
     }
 
     async fn run_step(
@@ -249,7 +253,12 @@ impl<'a> Walk<'a> {
         if result.is_ok() {
             result = steps::run(step, &run).await;
         }
-        self.emit(&Event::StepEnded { number, id: id.clone(), took: took(began, clock.now()), stop: result.clone().err() });
+        self.emit(&Event::StepEnded {
+            number,
+            id: id.clone(),
+            took: took(began, clock.now()),
+            stop: result.clone().err(),
+        });
         Ok(match result {
             Ok(()) => {
                 self.settled.insert(id);

@@ -32,9 +32,8 @@ pub async fn connect(kubeconfig: Option<&Path>, context: &str, clock: Clock) -> 
     }
     let load = format!("load context `{context}`");
     let options = KubeConfigOptions { context: Some(context.into()), ..KubeConfigOptions::default() };
-    let mut config = kube::Config::from_custom_kubeconfig(file, &options)
-        .await
-        .map_err(|error| fail(&load, chain(&error)))?;
+    let mut config =
+        kube::Config::from_custom_kubeconfig(file, &options).await.map_err(|error| fail(&load, chain(&error)))?;
     // Retries are ours: kube would send a PATCH again after a 503 (kube-rs/kube#2082).
     config.default_retry = false;
     config.connect_timeout = Some(Duration::from_secs(10));

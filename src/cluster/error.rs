@@ -18,7 +18,7 @@ pub struct ClusterError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The API server answered with an error.
-    Status(Status),
+    Status(Box<Status>),
     /// No answer: name resolution, refused, TLS, timeout.
     Transport(String),
     /// An answer that could not be read.
@@ -126,9 +126,7 @@ impl ClusterError {
     /// deleting healthy data, so it is never passed on without this reading.
     pub fn is_conversion(&self) -> bool {
         const MARKS: [&str; 4] = ["conversion webhook", "convert CR", "corrupt object", "not decodable"];
-        self.status().is_some_and(|status| {
-            status.code == 500 && MARKS.iter().any(|mark| status.message.contains(mark))
-        })
+        self.status().is_some_and(|status| status.code == 500 && MARKS.iter().any(|mark| status.message.contains(mark)))
     }
 
     /// What should heal by waiting: webhook or certificate rotating, server restarting.

@@ -222,8 +222,7 @@ impl Reader {
     /// The server's, 404 aside.
     pub async fn resources_of(&self, api_version: &str) -> Result<Option<Vec<Resource>>, ClusterError> {
         let (group, version) = split_api_version(api_version);
-        let path =
-            if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
+        let path = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
         let list = match self.transport.read(&Call::get(format!("discover {api_version}"), path), self.patience).await {
             Ok(list) => list,
             Err(error) if error.is_not_found() => return Ok(None),

@@ -129,7 +129,7 @@ impl Transport {
             return Ok(body.to_vec());
         }
         let retry_after = head.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
-        Err(fail(Fault::Status(read_status(head.status.as_u16(), &body, retry_after))))
+        Err(fail(Fault::Status(Box::new(read_status(head.status.as_u16(), &body, retry_after)))))
     }
 
     /// Sends once and reads JSON.

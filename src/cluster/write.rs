@@ -71,9 +71,8 @@ impl Writer {
             target = format!("{target}/{subresource}");
             attempt = format!("{attempt} ({subresource})");
         }
-        let call = Call::new(attempt, Method::PATCH, target)
-            .query("fieldManager", FIELD_MANAGER)
-            .body(MERGE_PATCH, patch);
+        let call =
+            Call::new(attempt, Method::PATCH, target).query("fieldManager", FIELD_MANAGER).body(MERGE_PATCH, patch);
         self.reader.transport.json(&call).await.map(Object)
     }
 

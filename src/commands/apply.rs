@@ -32,8 +32,8 @@ pub(super) async fn run(args: ApplyArgs, terminal: &mut Terminal) -> Result<Exit
         approvals: args.approve.into_iter().collect(),
     };
     let writer = Writer::new(connect(&args.cluster, &runbook).await?);
-    let working_dir = env::current_dir()
-        .map_err(|source| Error::Local { attempt: "find the working directory".into(), source })?;
+    let working_dir =
+        env::current_dir().map_err(|source| Error::Local { attempt: "find the working directory".into(), source })?;
     let interrupt = Interrupt::default();
     let caught = catch_signals(&interrupt)?;
     let lines = Mutex::new(RunLines::new(terminal.page_err()));
@@ -63,7 +63,10 @@ fn step(name: &str, runbook: &Runbook) -> Result<StepId, Error> {
     if known().any(|id| id == name) {
         return Ok(StepId(name.into()));
     }
-    Err(Error::NoStep { name: name.into(), hint: suggest::nearest(name, known()).map(|near| format!("did you mean `{near}`?")) })
+    Err(Error::NoStep {
+        name: name.into(),
+        hint: suggest::nearest(name, known()).map(|near| format!("did you mean `{near}`?")),
+    })
 }
 
 fn exit_code(ending: &Ending, signal: u8) -> ExitCode {

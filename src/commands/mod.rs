@@ -18,7 +18,7 @@ pub fn run(command: Command, terminal: &mut Terminal) -> ExitCode {
         Command::Graph(args) => graph::run(args, terminal),
         Command::Plan(args) => wait(plan::run(args, terminal)),
         Command::Apply(args) => wait(apply::run(args, terminal)),
-        Command::Schema => schema::run(terminal),
+        Command::Schema => Ok(schema::run(terminal)),
         Command::Completions(args) => Ok(completions::run(&args, terminal)),
     };
     result.unwrap_or_else(|error| {

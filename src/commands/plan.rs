@@ -7,16 +7,15 @@ use crate::{
     cli::{PlanArgs, PlanFormat},
     error::Error,
     exit_code::ExitCode,
-    render,
-    steps,
+    render, steps,
     terminal::Terminal,
 };
 
 pub(super) async fn run(args: PlanArgs, terminal: &Terminal) -> Result<ExitCode, Error> {
     let (runbook, graph) = select(args.runbook)?;
     let reader = connect(&args.cluster, &runbook).await?;
-    let working_dir = env::current_dir()
-        .map_err(|source| Error::Local { attempt: "find the working directory".into(), source })?;
+    let working_dir =
+        env::current_dir().map_err(|source| Error::Local { attempt: "find the working directory".into(), source })?;
     let situation = steps::observe(&reader, &runbook, &graph, &working_dir, &[]).await?;
     let plan = steps::plan(&runbook, &graph, &situation, None);
     let json = || render::json_text(&render::plan_json(&plan));

@@ -1,8 +1,8 @@
 //! `sbx schema`: the JSON Schema of a runbook.
 
-use crate::{error::Error, exit_code::ExitCode, runbook, terminal::Terminal};
+use crate::{exit_code::ExitCode, runbook, terminal::Terminal};
 
-pub(super) fn run(terminal: &Terminal) -> Result<ExitCode, Error> {
+pub(super) fn run(terminal: &Terminal) -> ExitCode {
     terminal.out(&runbook::schema());
-    Ok(ExitCode::Success)
+    ExitCode::Success
 }

@@ -17,6 +17,7 @@ mod errors;
 pub mod escape;
 mod fold;
 mod gfm;
+pub mod graph;
 mod json;
 mod markdown;
 mod plan;

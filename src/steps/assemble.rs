@@ -14,18 +14,16 @@ use crate::{
 /// `to`: plan for this step and what it needs; later ones are not selected.
 pub fn plan(runbook: &Runbook, graph: &StepGraph, situation: &Situation, to: Option<&StepId>) -> Plan {
     let world = World { runbook, graph, situation };
-    let decisions: BTreeMap<&StepId, Decision> = runbook
-        .steps
-        .iter()
-        .filter_map(|step| decide(step, &world).map(|decision| (&step.id, decision)))
-        .collect();
+    let decisions: BTreeMap<&StepId, Decision> =
+        runbook.steps.iter().filter_map(|step| decide(step, &world).map(|decision| (&step.id, decision))).collect();
     let selected = |step: &Step| to.is_none_or(|to| step.id == *to || graph.reaches(to, &step.id));
     let mut states: BTreeMap<&StepId, State> = BTreeMap::new();
     let mut steps = Vec::new();
     for &index in graph.order() {
         let step = &runbook.steps[index];
         let Some(decision) = decisions.get(&step.id) else { continue };
-        let state = if selected(step) { state(step, decision, &decisions, &states, &world) } else { State::NotSelected };
+        let state =
+            if selected(step) { state(step, decision, &decisions, &states, &world) } else { State::NotSelected };
         states.insert(&step.id, state.clone());
         steps.push(planned(step, decision.clone(), state, &world));
     }

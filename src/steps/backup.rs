@@ -58,10 +58,7 @@ pub fn decide(task: &Backup, seen: &Seen, world: &World<'_>) -> Decision {
             0 => Decision::settled(format!("{total} objects covered by {}", folder.display())),
             missing => Decision::pending(format!("append {missing} objects to {}", folder.display())),
         },
-        None => Decision::pending(format!(
-            "{total} objects of {kinds} kinds -> {}",
-            task.to.replace("{run}", "<run>")
-        )),
+        None => Decision::pending(format!("{total} objects of {kinds} kinds -> {}", task.to.replace("{run}", "<run>"))),
     };
     decision.with(findings)
 }
@@ -255,7 +252,8 @@ async fn save_records(files: &mut Files, manifest: &mut Manifest, crd: &Crd, run
         while let Some(page) = pages.next().await.map_err(|error| Stop::failed(format!("backup: {error}")))? {
             for object in page {
                 // An expired list token can bring an object twice.
-                if covered.contains(object.uid()) || uids.insert(object.uid().to_owned(), object.reference()).is_some() {
+                if covered.contains(object.uid()) || uids.insert(object.uid().to_owned(), object.reference()).is_some()
+                {
                     continue;
                 }
                 files.add(&mut file, &object)?;

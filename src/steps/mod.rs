@@ -126,7 +126,12 @@ pub struct World<'a> {
 impl World<'_> {
     /// The first step of a kind, in run order.
     pub fn first_of_kind(&self, kind: &str) -> Option<&StepId> {
-        self.graph.order().iter().map(|&index| &self.runbook.steps[index]).find(|step| step.task.kind() == kind).map(|step| &step.id)
+        self.graph
+            .order()
+            .iter()
+            .map(|&index| &self.runbook.steps[index])
+            .find(|step| step.task.kind() == kind)
+            .map(|step| &step.id)
     }
 
     /// The point of no return that a step comes after.

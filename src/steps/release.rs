@@ -89,7 +89,8 @@ pub fn decide(_task: &Release, seen: &Seen, world: &World<'_>) -> Decision {
         leaves.sort_unstable();
         leaves.dedup();
         let (leaves, managers) = (leaves.join(", "), managers.join(", "));
-        Decision::pending(format!("{leaves} of {} CRDs: owned by {managers} -> nobody", held.len())).undo(UndoBy::Backup)
+        Decision::pending(format!("{leaves} of {} CRDs: owned by {managers} -> nobody", held.len()))
+            .undo(UndoBy::Backup)
     };
     for seen in &seen.crds {
         if !seen.held.is_empty() {

@@ -251,7 +251,7 @@ mod tests {
     fn answer(code: u16, reason: &str, field: Option<&str>) -> ClusterError {
         let causes = field.map(|field| Cause { field: field.into(), message: "field is immutable".into() });
         let status = Status { code, reason: reason.into(), causes: causes.into_iter().collect(), ..Status::default() };
-        ClusterError { attempt: "patch Widget default/a".into(), fault: Fault::Status(status) }
+        ClusterError { attempt: "patch Widget default/a".into(), fault: Fault::Status(Box::new(status)) }
     }
 
     #[test]

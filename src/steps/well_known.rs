@@ -1,10 +1,6 @@
 //! From `Kind/name` as an operator writes it to a resource the server serves.
 
-use crate::{
-    cluster::Reader,
-    object::Resource,
-    runbook::NamedObject,
-};
+use crate::{cluster::Reader, object::Resource, runbook::NamedObject};
 
 /// Kinds that a runbook may name without a group: (kind, group, version, plural, namespaced).
 const KINDS: [(&str, &str, &str, &str, bool); 18] = [

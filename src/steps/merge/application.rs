@@ -43,8 +43,7 @@ impl Application {
         let flag = |value: &Value, key: &str| value.get(key).and_then(Value::as_bool).unwrap_or(false);
         let automated = object.0.pointer("/spec/syncPolicy/automated").filter(|automated| !automated.is_null());
         // `enabled: false` switches it off without taking it away.
-        let automated =
-            automated.filter(|automated| automated.get("enabled").and_then(Value::as_bool).unwrap_or(true));
+        let automated = automated.filter(|automated| automated.get("enabled").and_then(Value::as_bool).unwrap_or(true));
         Self {
             name: format!("{}/{}", object.namespace().unwrap_or_default(), object.name()),
             sync: text("/status/sync/status"),

@@ -14,24 +14,25 @@ pub async fn ready(run: &Run<'_>) -> Result<(), Stop> {
     let (reader, runbook) = (run.writer.reader(), run.runbook);
     let (from, to) = (&runbook.upgrade.from, &runbook.upgrade.to);
     let survey = survey::observe(reader, runbook).await;
-    let keeps = runbook.steps.iter().any(
-        |step| matches!(&step.task, Task::Migrate(migrate) if migrate.managed_fields == ManagedFields::Keep),
-    );
+    let keeps = runbook
+        .steps
+        .iter()
+        .any(|step| matches!(&step.task, Task::Migrate(migrate) if migrate.managed_fields == ManagedFields::Keep));
     let mut refused = Vec::new();
     let mut writers = Vec::new();
     let targets = Targets::load(runbook);
     for surveyed in &survey.crds {
         let crd = match &surveyed.crd {
             Ok(Some(crd)) => crd,
-            Ok(None) => return Err(do_not_merge(format!("CRD {} is gone", surveyed.name))),
-            Err(error) => return Err(do_not_merge(error.to_string())),
+            Ok(None) => return Err(do_not_merge(&format!("CRD {} is gone", surveyed.name))),
+            Err(error) => return Err(do_not_merge(&error.to_string())),
         };
         if !crd.declares(from) {
             continue;
         }
         if crd.stored_versions != [to.clone()] {
             let stored = crd.stored_versions.join(", ");
-            return Err(do_not_merge(format!(
+            return Err(do_not_merge(&format!(
                 "storedVersions of CRD {} is {stored} again; {} changed its spec last",
                 surveyed.name,
                 last_spec_writer(crd)
@@ -39,7 +40,7 @@ pub async fn ready(run: &Run<'_>) -> Result<(), Stop> {
             .hint("stop whoever deploys the old CRD, then run again: the records are proved anew"));
         }
         if let survey::Records::Unreadable { error, .. } = &surveyed.records {
-            return Err(do_not_merge(format!("records of {} cannot be listed: {error}", surveyed.name)));
+            return Err(do_not_merge(&format!("records of {} cannot be listed: {error}", surveyed.name)));
         }
         for record in surveyed.records.listed().iter().filter(|record| !record.entries.is_empty() && !keeps) {
             let managers: Vec<&str> = record.entries.iter().map(|entry| entry.manager.as_str()).collect();
@@ -77,7 +78,7 @@ pub async fn ready(run: &Run<'_>) -> Result<(), Stop> {
     })
 }
 
-fn do_not_merge(text: String) -> Stop {
+fn do_not_merge(text: &str) -> Stop {
     Stop::failed(format!("do not merge: {text}"))
 }
 

@@ -75,8 +75,7 @@ pub fn decide(task: &Merge, seen: &Seen, world: &World<'_>) -> Decision {
         SeenApplication::Unreadable(_) => "Argo CD (not readable)".into(),
         SeenApplication::NotAsked => world.runbook.upgrade.deployer.clone().unwrap_or_else(|| "the deployer".into()),
     };
-    let mut decision =
-        Decision::pending(format!("{deployer} drops {from} from {left} CRDs")).undo(UndoBy::NoWayBack);
+    let mut decision = Decision::pending(format!("{deployer} drops {from} from {left} CRDs")).undo(UndoBy::NoWayBack);
     if let Some(pull_request) = &task.pull_request {
         decision.details.push(format!("pull request: {pull_request}"));
     }
@@ -101,10 +100,10 @@ fn finding(crd: &ObjectRef, target: &Target, world: &World<'_>) -> Option<Findin
     let from = &world.runbook.upgrade.from;
     let finding = match target {
         Target::Accepted | Target::Applied => return None,
-        Target::Unpruned => Finding::blocker(format!(
-            "{from} must leave status.storedVersions before the target CRD can be applied"
-        ))
-        .resolved_by(world.first_of_kind("migrate")),
+        Target::Unpruned => {
+            Finding::blocker(format!("{from} must leave status.storedVersions before the target CRD can be applied"))
+                .resolved_by(world.first_of_kind("migrate"))
+        }
         Target::Conversion(words) => Finding::blocker(format!("the deployer's apply would be refused: {words}"))
             .hint("a `release` step takes it out of the way")
             .resolved_by(world.first_of_kind("release")),

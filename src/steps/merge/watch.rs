@@ -2,11 +2,7 @@
 
 use std::time::Duration;
 
-use super::{
-    Application, SeenApplication,
-    guard::ready,
-    look_at_application,
-};
+use super::{Application, SeenApplication, guard::ready, look_at_application};
 use crate::{
     crd::{Crd, crd_resource},
     runbook::Merge,
@@ -36,16 +32,16 @@ pub async fn run(task: &Merge, run: &Run<'_>) -> Result<(), Stop> {
     (run.report)(Progress::Waiting { what, until });
     // A failure from before this watch is not the merge's: Argo CD keeps it until the next sync.
     let before = look_at_application(task, reader).await;
-    if let SeenApplication::Found(application) = &before {
-        if application.failed() {
-            (run.report)(Progress::Said(format!(
-                "the last operation of {} {}: {}; if the merge is already in, sync it again: {}",
-                application.name,
-                application.phase,
-                application.message,
-                application.sync_command()
-            )));
-        }
+    if let SeenApplication::Found(application) = &before
+        && application.failed()
+    {
+        (run.report)(Progress::Said(format!(
+            "the last operation of {} {}: {}; if the merge is already in, sync it again: {}",
+            application.name,
+            application.phase,
+            application.message,
+            application.sync_command()
+        )));
     }
     let mut said = String::new();
     let mut since_guard = 0;
@@ -53,10 +49,11 @@ pub async fn run(task: &Merge, run: &Run<'_>) -> Result<(), Stop> {
         let left = still_declaring(run).await?;
         let application = look_at_application(task, reader).await;
         let seen = describe(&left, &application, run);
-        if let SeenApplication::Found(application) = &application {
-            if application.failed() && is_newer(application, &before) {
-                return Err(failure(application, left.len()));
-            }
+        if let SeenApplication::Found(application) = &application
+            && application.failed()
+            && is_newer(application, &before)
+        {
+            return Err(failure(application, left.len()));
         }
         if left.is_empty() && is_through(&application, task.revision.as_deref()) {
             return Ok(());
@@ -119,9 +116,7 @@ fn describe(left: &[String], application: &SeenApplication, run: &Run<'_>) -> St
 fn is_newer(application: &Application, before: &SeenApplication) -> bool {
     match before {
         SeenApplication::Found(before) => {
-            !before.failed()
-                || application.started_at != before.started_at
-                || application.message != before.message
+            !before.failed() || application.started_at != before.started_at || application.message != before.message
         }
         _ => true,
     }

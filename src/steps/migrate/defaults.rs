@@ -72,9 +72,9 @@ fn is_default(value: &Value, schema: &Value) -> bool {
         // Defaults below a defaulted object fill it further.
         (Value::Object(value), Value::Object(default)) => {
             default.iter().all(|(key, default)| value.get(key) == Some(default))
-                && value.iter().all(|(key, value)| {
-                    default.contains_key(key) || is_default(value, &schema["properties"][key])
-                })
+                && value
+                    .iter()
+                    .all(|(key, value)| default.contains_key(key) || is_default(value, &schema["properties"][key]))
         }
         (value, default) => value == default,
     }

@@ -66,7 +66,7 @@ pub fn decide(task: &Migrate, seen: &Seen, world: &World<'_>) -> Decision {
             }
             Err(finding) => {
                 blocked += 1;
-                decision.findings.push(finding);
+                decision.findings.push(*finding);
             }
         }
         decision.findings.extend(findings(task, surveyed, world.runbook));
@@ -95,30 +95,36 @@ pub fn decide(task: &Migrate, seen: &Seen, world: &World<'_>) -> Decision {
 }
 
 /// What is left of one CRD, or why nothing can be done about it.
-fn left_of(task: &Migrate, surveyed: &Surveyed, runbook: &Runbook) -> Result<Left, Finding> {
+fn left_of(task: &Migrate, surveyed: &Surveyed, runbook: &Runbook) -> Result<Left, Box<Finding>> {
     let (from, to) = (&runbook.upgrade.from, &runbook.upgrade.to);
     let name = &surveyed.name;
     let crd = match &surveyed.crd {
-        Err(error) => return Err(Finding::blocker(format!("CRD {name} cannot be read: {error}"))),
+        Err(error) => return Err(Box::new(Finding::blocker(format!("CRD {name} cannot be read: {error}")))),
         Ok(None) => {
-            return Err(Finding::blocker(format!("CRD {name} is not installed")).hint("is this the right cluster?"));
+            return Err(Box::new(
+                Finding::blocker(format!("CRD {name} is not installed")).hint("is this the right cluster?"),
+            ));
         }
         Ok(Some(crd)) => crd,
     };
     if crd.object.deleting() {
-        return Err(Finding::blocker(format!("CRD {name} IS BEING DELETED, and every {} with it", crd.kind))
-            .hint("take a copy of the objects first; what holds it are their finalizers"));
+        return Err(Box::new(
+            Finding::blocker(format!("CRD {name} IS BEING DELETED, and every {} with it", crd.kind))
+                .hint("take a copy of the objects first; what holds it are their finalizers"),
+        ));
     }
     if !crd.declares(to) {
-        return Err(Finding::blocker(format!("CRD {name} has no version {to}"))
-            .hint(format!("install the release that serves both {from} and {to} first")));
+        return Err(Box::new(
+            Finding::blocker(format!("CRD {name} has no version {to}"))
+                .hint(format!("install the release that serves both {from} and {to} first")),
+        ));
     }
     let records = match &surveyed.records {
         Records::Listed(records) => records,
         Records::Unreadable { error, culprits, readable } => {
-            return Err(unreadable(crd, runbook, &error.to_string(), culprits, *readable));
+            return Err(Box::new(unreadable(crd, runbook, &error.to_string(), culprits, *readable)));
         }
-        Records::NotAsked => return Err(Finding::blocker(format!("CRD {name} does not serve {to}"))),
+        Records::NotAsked => return Err(Box::new(Finding::blocker(format!("CRD {name} does not serve {to}")))),
     };
     let named = records.iter().filter(|record| !record.entries.is_empty()).count();
     let relabel = if task.managed_fields == ManagedFields::Keep { 0 } else { named };
@@ -127,8 +133,10 @@ fn left_of(task: &Migrate, surveyed: &Surveyed, runbook: &Runbook) -> Result<Lef
     }
     if crd.storage_version() != Some(to) {
         let storage = crd.storage_version().unwrap_or("none");
-        return Err(Finding::blocker(format!("CRD {name} still stores {storage}"))
-            .hint(format!("the release that stores {to} must be installed before records can move")));
+        return Err(Box::new(
+            Finding::blocker(format!("CRD {name} still stores {storage}"))
+                .hint(format!("the release that stores {to} must be installed before records can move")),
+        ));
     }
     let pruned = crd.stored_versions == [to.clone()];
     let stamped = |record: &Record| is_stamped(task, record, crd);
@@ -144,13 +152,7 @@ fn is_stamped(task: &Migrate, record: &Record, crd: &Crd) -> bool {
 }
 
 /// The list failed: the way out depends on whether the old version is still there (design, facts 3 and 19).
-fn unreadable(
-    crd: &Crd,
-    runbook: &Runbook,
-    words: &str,
-    culprits: &[(ObjectRef, String)],
-    readable: usize,
-) -> Finding {
+fn unreadable(crd: &Crd, runbook: &Runbook, words: &str, culprits: &[(ObjectRef, String)], readable: usize) -> Finding {
     let from = &runbook.upgrade.from;
     let named: Vec<String> = culprits.iter().map(|(object, words)| format!("{object} ({words})")).collect();
     let text = if named.is_empty() {
@@ -202,13 +204,15 @@ fn findings(task: &Migrate, surveyed: &Surveyed, runbook: &Runbook) -> Vec<Findi
         findings.push(Finding::warning(format!("{} is being migrated by another migrator: {words}", surveyed.name)));
     }
     for record in records.iter().filter(|record| record.deleting) {
-        findings.push(Finding::note("is being deleted; its record is rewritten all the same").about(record.object.clone()));
+        findings
+            .push(Finding::note("is being deleted; its record is rewritten all the same").about(record.object.clone()));
     }
     if let Some(stamp) = &task.stamp {
         let room = ANNOTATION_LIMIT.saturating_sub(stamp.len() + STAMP_LENGTH);
         for record in records.iter().filter(|record| record.stamp.is_none() && record.annotation_bytes > room) {
             let text = format!("its annotations have {} bytes; the stamp would exceed 262144", record.annotation_bytes);
-            findings.push(Finding::blocker(text).hint("leave out `stamp`, or shorten them").about(record.object.clone()));
+            findings
+                .push(Finding::blocker(text).hint("leave out `stamp`, or shorten them").about(record.object.clone()));
         }
     }
     let carrying = records.iter().filter(|record| !record.state_annotations.is_empty()).count();
@@ -243,11 +247,11 @@ fn changes(task: &Migrate, seen: &Seen, crd: &Crd, records: &[Record], left: &Le
                 fields.push(FieldChange::new(path, Some(&old), after));
             }
         }
-        if let Some(stamp) = task.stamp.as_ref().filter(|_| !is_stamped(task, record, crd)) {
-            if left.rewrite > 0 {
-                let path = format!("metadata.annotations[{stamp}]");
-                fields.push(FieldChange::new(path, record.stamp.as_deref(), Some("<time of the rewrite>")));
-            }
+        if let Some(stamp) = task.stamp.as_ref().filter(|_| !is_stamped(task, record, crd))
+            && left.rewrite > 0
+        {
+            let path = format!("metadata.annotations[{stamp}]");
+            fields.push(FieldChange::new(path, record.stamp.as_deref(), Some("<time of the rewrite>")));
         }
         if let Some((_, defaults)) = seen.defaulted.iter().find(|(object, _)| *object == record.object) {
             fields.extend(defaults.iter().cloned());

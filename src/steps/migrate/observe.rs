@@ -46,7 +46,8 @@ pub async fn observe(task: &Migrate, look: &Look<'_>) -> Seen {
     for resource in migration_resources() {
         let mut pages = look.reader.pages(&resource, None, Content::Full);
         while let Ok(Some(page)) = pages.next().await {
-            seen.running.extend(page.iter().filter(|object| runs_on(object, look)).map(|object| object.name().to_owned()));
+            seen.running
+                .extend(page.iter().filter(|object| runs_on(object, look)).map(|object| object.name().to_owned()));
         }
     }
     for surveyed in &look.survey.crds {
@@ -69,7 +70,9 @@ async fn rehearse(task: &Migrate, crd: &Crd, look: &Look<'_>, seen: &mut Seen) {
     }
     let resource = crd.resource(&upgrade.to);
     let stamp = format!("{:.0}", reader.clock().now());
-    let Ok(Some(page)) = reader.pages(&resource, None, Content::Metadata).at_most(REHEARSED).next().await else { return };
+    let Ok(Some(page)) = reader.pages(&resource, None, Content::Metadata).at_most(REHEARSED).next().await else {
+        return;
+    };
     let trials = page.into_iter().map(|object| {
         let mut patch = patch(task, upgrade, crd, &object, &stamp);
         patch["metadata"]["uid"] = object.uid().into();
@@ -104,7 +107,7 @@ async fn rehearse(task: &Migrate, crd: &Crd, look: &Look<'_>, seen: &mut Seen) {
     seen.unchecked.extend(denied.map(|words| format!("a dry run of the rewrite of {}: {words}", crd.plural)));
 }
 
-/// Whether a StorageVersionMigration is about one of the upgrade's kinds and has not ended.
+/// Whether a `StorageVersionMigration` is about one of the upgrade's kinds and has not ended.
 fn runs_on(object: &Object, look: &Look<'_>) -> bool {
     let ended = object.items("/status/conditions").iter().any(|condition| {
         let text = |key: &str| condition.get(key).and_then(serde_json::Value::as_str);

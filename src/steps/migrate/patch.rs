@@ -20,10 +20,10 @@ pub(super) fn patch(task: &Migrate, upgrade: &Upgrade, crd: &Crd, object: &Objec
     if let Some(entries) = relabel(object.managed_fields(), &from, &to, task.managed_fields) {
         metadata.insert("managedFields".into(), entries.into());
     }
-    if let Some(stamp) = task.stamp.as_ref().filter(|_| crd.declares(&upgrade.from)) {
-        if !is_stamped(object.annotation(stamp), crd) {
-            metadata.insert("annotations".into(), json!({stamp: now}));
-        }
+    if let Some(stamp) = task.stamp.as_ref().filter(|_| crd.declares(&upgrade.from))
+        && !is_stamped(object.annotation(stamp), crd)
+    {
+        metadata.insert("annotations".into(), json!({stamp: now}));
     }
     json!({"metadata": metadata})
 }

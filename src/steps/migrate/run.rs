@@ -114,12 +114,7 @@ impl Migration<'_> {
         let mut proved = BTreeSet::new();
         for pass in 1..=PASSES {
             let seen = self.pass(crd, pass, &mut proved).await?;
-            let report = Progress::Pass {
-                over: self.name.into(),
-                pass,
-                done: proved.len(),
-                rewritten: seen.rewritten,
-            };
+            let report = Progress::Pass { over: self.name.into(), pass, done: proved.len(), rewritten: seen.rewritten };
             (self.run.report)(report);
             if seen.rewritten == 0 && seen.uncovered == 0 && seen.moved == 0 {
                 return Ok(());
@@ -209,7 +204,11 @@ impl Migration<'_> {
 
     /// Whether the dry run before this step saw that rewriting this kind sets defaults.
     fn sets_defaults(&self, crd: &Crd) -> bool {
-        self.run.situation.seen.values().any(|seen| matches!(seen, Seen::Migrate(seen) if seen.sets_defaults(&crd.kind)))
+        self.run
+            .situation
+            .seen
+            .values()
+            .any(|seen| matches!(seen, Seen::Migrate(seen) if seen.sets_defaults(&crd.kind)))
     }
 
     /// A dry run of the very patch, for a kind whose rewrite changes the spec: it may set defaults
@@ -225,8 +224,12 @@ impl Migration<'_> {
             return Ok(());
         };
         defaults_set(object, &after, schema(crd, &upgrade.to)).map(drop).map_err(|paths| {
-            Stop::failed(format!("rewriting {} would change {}; it was left alone", object.reference(), paths.join(", ")))
-                .hint("the conversion alters it; mend the conversion, then run again")
+            Stop::failed(format!(
+                "rewriting {} would change {}; it was left alone",
+                object.reference(),
+                paths.join(", ")
+            ))
+            .hint("the conversion alters it; mend the conversion, then run again")
         })
     }
 }
