@@ -7,6 +7,7 @@ pub mod clock;
 pub mod cluster;
 pub mod commands;
 pub mod crd;
+pub mod diff;
 pub mod error;
 pub mod exit_code;
 pub mod fields;
