@@ -210,7 +210,7 @@ mod tests {
     fn answer(code: u16, message: &str, causes: &[(&str, &str)]) -> ClusterError {
         let causes = causes.iter().map(|(field, message)| Cause { field: (*field).into(), message: (*message).into() });
         let status = Status { code, message: message.into(), causes: causes.collect(), ..Status::default() };
-        ClusterError { attempt: "apply".into(), fault: Fault::Status(status) }
+        ClusterError { attempt: "apply".into(), fault: Fault::Status(Box::new(status)) }
     }
 
     #[test]
