@@ -110,7 +110,12 @@ impl<'a> Walk<'a> {
             if session.interrupt.is_set() {
                 return Ok(Ending::Interrupted(format!("before step {} {}", session.graph.number(&step.id), step.id)));
             }
-            let waits_for_others = session.graph.needs(&step.id).into_iter().any(|id| !self.settled.contains(id));
+            // Over others too: a gate that is open behind a closed one opens nothing.
+            let waits_for_others = session
+                .runbook
+                .steps
+                .iter()
+                .any(|other| session.graph.reaches(&step.id, &other.id) && !self.settled.contains(&other.id));
             if self.settled.contains(&step.id) || self.left_out.contains(&step.id) || waits_for_others {
                 continue;
             }

@@ -1,6 +1,6 @@
 //! Decisions to plan: which step waits for which, which is not needed any more, what resolves what.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Decision, Situation, World, decide, undo};
 use crate::{
@@ -56,33 +56,55 @@ fn state(
     world: &World<'_>,
 ) -> State {
     let graph = world.graph;
-    let looks_only = step.task.is_gate() || matches!(step.task, Task::Backup(_));
-    if looks_only {
-        // A client scaled down months later changes nothing: a gate matters while somebody depends on it.
-        let mut changing = graph
-            .dependents(&step.id)
-            .into_iter()
-            .filter_map(|id| world.runbook.steps.iter().find(|step| step.id == *id))
-            .filter(|step| !step.task.is_gate() && !matches!(step.task, Task::Backup(_)))
-            .filter_map(|step| decisions.get(&step.id))
-            .peekable();
-        if changing.peek().is_some() && changing.all(|decision| decision.settled) {
+    if looks_only(step) {
+        // A client scaled down months later changes nothing: a gate matters while what it guards is undone.
+        let guarded = guarded(&step.id, world);
+        let done = |step: &&Step| decisions.get(&step.id).is_some_and(|decision| decision.settled);
+        if !guarded.is_empty() && guarded.iter().all(done) {
             return State::NotNeeded;
         }
     }
     if decision.settled {
         return if step.task.is_gate() { State::Met } else { State::Done };
     }
-    let unsettled: Vec<usize> = graph
-        .needs(&step.id)
-        .into_iter()
-        .filter(|id| states.get(id).is_some_and(|state| !state.is_settled()))
-        .map(|id| graph.number(id))
-        .collect();
+    let mut unsettled = BTreeSet::new();
+    awaited(&step.id, states, graph, &mut unsettled);
+    let unsettled: Vec<usize> = unsettled.into_iter().collect();
     match (unsettled.is_empty(), step.task.is_gate()) {
         (false, _) => State::After(unsettled),
         (true, true) => State::Waiting,
         (true, false) => State::ToDo,
+    }
+}
+
+/// Gates and backups change nothing themselves.
+fn looks_only(step: &Step) -> bool {
+    step.task.is_gate() || matches!(step.task, Task::Backup(_))
+}
+
+/// The changes that a gate or a backup stands right in front of, over other gates.
+fn guarded<'a>(id: &StepId, world: &World<'a>) -> Vec<&'a Step> {
+    let mut found = Vec::new();
+    for step in world.runbook.steps.iter().filter(|step| step.needs.contains(id)) {
+        if looks_only(step) {
+            found.extend(guarded(&step.id, world));
+        } else {
+            found.push(step);
+        }
+    }
+    found
+}
+
+/// The nearest steps that must still settle: a gate that is open behind one that is closed opens nothing.
+fn awaited(step: &StepId, states: &BTreeMap<&StepId, State>, graph: &StepGraph, found: &mut BTreeSet<usize>) {
+    for need in graph.needs(step) {
+        match states.get(need) {
+            Some(State::NotNeeded) => {}
+            Some(state) if state.is_settled() => awaited(need, states, graph, found),
+            _ => {
+                found.insert(graph.number(need));
+            }
+        }
     }
 }
 
