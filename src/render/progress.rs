@@ -123,7 +123,7 @@ impl RunLines {
                 }
             }
             Progress::Pass { over, pass, done, rewritten } => {
-                format!("{over}: pass {pass}, {}, {rewritten} rewritten", words::plural(*done, "object"))
+                format!("{over}: pass {pass}: {rewritten} rewritten, {done} proved")
             }
             Progress::Waiting { what, until } => {
                 format!("waiting until {} at the latest: {what}", words::time(*until))

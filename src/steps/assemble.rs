@@ -118,8 +118,10 @@ fn planned(step: &Step, decision: Decision, state: State, world: &World<'_>) -> 
         .map(|other| graph.number(&other.id))
         .max();
     let mut findings = if state.is_settled() { Vec::new() } else { world.situation.rights.findings(&step.id) };
-    // What is over cannot block; its notes and warnings stay worth reading.
-    findings.extend(decision.findings.into_iter().filter(|finding| !(state == State::NotNeeded && finding.blocks())));
+    // Nobody waits for what was found of a step that is over.
+    if state != State::NotNeeded {
+        findings.extend(decision.findings);
+    }
     PlannedStep {
         number: graph.number(&step.id),
         id: step.id.clone(),

@@ -270,12 +270,8 @@ async fn save_records(files: &mut Files, manifest: &mut Manifest, crd: &Crd, run
         common = Some(common.map_or_else(|| uids.clone(), |common| &common & &uids));
     }
     manifest.records.entry(name.clone()).or_default().extend(common.unwrap_or_default());
-    (run.report)(Progress::Pass {
-        over: name.clone(),
-        pass: 1,
-        done: manifest.records.get(&name).map_or(0, BTreeSet::len),
-        rewritten: 0,
-    });
+    let held = manifest.records.get(&name).map_or(0, BTreeSet::len);
+    (run.report)(Progress::Said(format!("{name}: {held} objects")));
     Ok(())
 }
 

@@ -24,7 +24,7 @@ pub enum Progress {
         over: String,
         /// Which pass, from 1.
         pass: usize,
-        /// Objects looked at.
+        /// Objects proved so far.
         done: usize,
         /// Objects rewritten in this pass.
         rewritten: usize,

@@ -26,8 +26,8 @@ pub async fn run(task: &Merge, run: &Run<'_>) -> Result<(), Stop> {
     let began = clock.now();
     let until = began.checked_add(task.timeout).unwrap_or(began);
     let what = match &task.pull_request {
-        Some(pull_request) => format!("the merge of {pull_request}: merge it now"),
-        None => "the merge: merge it now".into(),
+        Some(pull_request) => format!("{pull_request} to be merged: merge it now"),
+        None => "the pull request to be merged: merge it now".into(),
     };
     (run.report)(Progress::Waiting { what, until });
     // A failure from before this watch is not the merge's: Argo CD keeps it until the next sync.

@@ -220,8 +220,9 @@ fn findings(task: &Migrate, surveyed: &Surveyed, runbook: &Runbook) -> Vec<Findi
         findings.push(
             Finding::warning(format!(
                 "{carrying} {} carry annotations of the conversion that hold the whole old object, environment values \
-                 included; the first rewrite keeps them for ever",
-                crd.plural
+                 included; {}",
+                crd.plural,
+                if crd.declares(from) { "the first rewrite keeps them for ever" } else { "they stay for ever" }
             ))
             .hint("a `strip` step after the merge removes them"),
         );
