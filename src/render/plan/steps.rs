@@ -100,15 +100,15 @@ impl Page<'_> {
     }
 
     fn changes(&mut self, step: &PlannedStep) {
-        let groups = fold::changes(&step.changes);
+        let groups = fold::alike(&step.changes);
         for group in groups.iter().take(GROUPS) {
             let few = if group.operation == Operation::Delete { MANY } else { FEW };
-            self.folded |= fold::leaves_out(group.objects.len(), few);
+            self.folded |= fold::leaves_out(group.objects.len(), few) || group.joined;
             let role = operation_role(group.operation);
             let sign = words::sign(group.operation);
             let lines = hang(&format!("    {sign} "), &fold::of_kind(&group.objects, few), 6, self.view.width);
             self.painted(role, &lines);
-            for field in group.fields {
+            for field in &*group.fields {
                 self.field(field);
             }
             if group.fields.is_empty() && group.operation == Operation::Update {
@@ -130,7 +130,9 @@ impl Page<'_> {
             self.line(&line);
             return;
         }
-        self.line(&format!("        {path}"));
+        for line in hang("        ", &path, 10, self.view.width) {
+            self.line(&line);
+        }
         let lines = diff::lines(field);
         for line in lines.iter().take(DIFF) {
             self.folded |= !line.whole;

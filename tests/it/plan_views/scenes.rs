@@ -129,7 +129,7 @@ fn prunes() -> Vec<Change> {
 
 fn children() -> Vec<Change> {
     let child = |kind: &str, index: usize| {
-        let path = format!("metadata.ownerReferences[Sandbox sandboxe-{index}].apiVersion");
+        let path = format!("metadata.ownerReferences[Sandbox/sandboxe-{index}].apiVersion");
         change(
             Operation::Update,
             object("", kind, "team-a", &format!("sandboxe-{index}")),
