@@ -122,6 +122,8 @@ pub(super) struct Findings<'a> {
     pub(super) finding: &'a Finding,
     /// Which objects; empty when it is about none in particular.
     pub(super) objects: Vec<&'a ObjectRef>,
+    /// What to do about it; of neighbours that say the same only the last has it.
+    pub(super) hint: Option<&'a str>,
 }
 
 /// Findings by weight, then in their order, like ones joined.
@@ -133,10 +135,17 @@ pub(super) fn findings<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> V
     let alike = |group: Vec<&'a Finding>| Findings {
         finding: group[0],
         objects: group.iter().filter_map(|finding| finding.object.as_ref()).collect(),
+        hint: group[0].hint.as_deref(),
     };
     let mut folded: Vec<Findings<'_>> = groups.into_iter().map(alike).collect();
     // What blocks comes before what an earlier step removes, that before what only warns.
     folded.sort_by_key(|group| (group.finding.grade, group.finding.grade == Grade::Blocker && !group.finding.blocks()));
+    for index in 1..folded.len() {
+        let (last, next) = (&folded[index - 1], &folded[index]);
+        if last.hint == next.hint && last.finding.grade == next.finding.grade {
+            folded[index - 1].hint = None;
+        }
+    }
     folded
 }
 
@@ -230,6 +239,20 @@ mod tests {
         five[4].object.kind = "Service".into();
         five[3].fields[0].before = None;
         assert_eq!(alike(&five).len(), 5);
+    }
+
+    #[test]
+    fn a_hint_is_said_once_for_neighbours() {
+        let right = |verb: &str| Finding::blocker(format!("may not {verb}")).hint("grant it");
+        let all = [right("get"), right("list"), Finding::warning("w").hint("grant it"), right("patch")];
+        let hints: Vec<_> = findings(&all).iter().map(|group| (group.finding.text.as_str(), group.hint)).collect();
+        let expected = [
+            ("may not get", None),
+            ("may not list", None),
+            ("may not patch", Some("grant it")),
+            ("w", Some("grant it")),
+        ];
+        assert_eq!(hints, expected);
     }
 
     #[test]

@@ -32,9 +32,9 @@ impl Page<'_> {
 
     pub(super) fn step(&mut self, step: &PlannedStep) {
         let no_return = words::is_no_return(step);
-        let silent = step.details.is_empty() && step.changes.is_empty() && step.findings.is_empty() && !no_return;
+        let silent = step.details.is_empty() && step.changes.is_empty() && step.findings.is_empty();
         // What is left out of the run is in the table and in the JSON form.
-        if silent || step.state == State::NotSelected {
+        if step.state == State::NotSelected || silent && !no_return && !self.cut_rows.contains(&step.number) {
             return;
         }
         self.line("");
@@ -52,7 +52,9 @@ impl Page<'_> {
             let lines = hang("    ", &text, 4, self.view.width);
             self.painted(Role::NoReturn, &lines);
         }
-        for detail in &step.details {
+        // A summary that is too long for its row.
+        let summary = self.cut_rows.contains(&step.number).then_some(&step.summary);
+        for detail in summary.into_iter().chain(&step.details) {
             for line in visible_lines(detail) {
                 for line in hang("    ", &line, 6, self.view.width) {
                     self.line(&line);
@@ -91,7 +93,7 @@ impl Page<'_> {
             for line in lines.chain(texts.iter().flat_map(|text| wrap(text, room))) {
                 self.line(&format!("      {line}"));
             }
-            for hint in finding.hint.iter().flat_map(|hint| visible_lines(hint)) {
+            for hint in group.hint.into_iter().flat_map(visible_lines) {
                 for line in hang("      hint: ", &hint, 8, self.view.width) {
                     self.line(&line);
                 }
@@ -122,16 +124,22 @@ impl Page<'_> {
         }
     }
 
-    /// On one line where it fits, else the values below each other, and a longer text as a diff.
+    /// On one line where it fits, else the values below the path, and a longer text as a diff.
     fn field(&mut self, field: &FieldChange) {
         let path = visible(&field.path);
-        let one_line = diff::one_line(field).map(|(before, after)| format!("        {path}: {before} -> {after}"));
-        if let Some(line) = one_line.filter(|line| width(line) <= self.view.width) {
+        let values = diff::one_line(field).map(|(before, after)| format!("{before} -> {after}"));
+        let fits = |line: &String| width(line) <= self.view.width;
+        if let Some(line) = values.as_ref().map(|values| format!("        {path}: {values}")).filter(fits) {
             self.line(&line);
             return;
         }
+        let below = values.map(|values| format!("          {values}")).filter(fits);
         for line in hang("        ", &path, 10, self.view.width) {
             self.line(&line);
+        }
+        if let Some(line) = below {
+            self.line(&line);
+            return;
         }
         let lines = diff::lines(field);
         for line in lines.iter().take(DIFF) {
