@@ -66,6 +66,9 @@ fn word(word: &str) -> String {
     if core.is_empty() || is_plain(core) {
         return word.to_owned();
     }
+    // Some texts quote with backticks already.
+    let quoted = core.strip_prefix('`').and_then(|core| core.strip_suffix('`'));
+    let core = quoted.filter(|inside| !inside.is_empty() && !inside.contains('`')).unwrap_or(core);
     format!("{}{}{}", &word[..start], code(core), &word[end..])
 }
 
@@ -107,7 +110,7 @@ mod tests {
             ("<img src=x>", "`<img` `src=x>`"),
             ("a -> b >= c", "a -&gt; b &gt;= c"),
             ("*bold* _it_ ~~no~~ [a](b)", "`*bold*` `_it_` `~~no~~` `[a](b`)"),
-            ("`tick` ``", "`` `tick` `` ``` `` ```"),
+            ("a `tick`, `` `a` `b`c`", "a `tick`, ``` `` ``` `a` `` `b`c` ``"),
             (":tada: 10:14Z note:", "`:tada`: `10:14Z` note:"),
             ("deadbeef1 1234567", "`deadbeef1` 1234567"),
             ("$x$ a&b", "`$x$` `a&b`"),

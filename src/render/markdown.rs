@@ -195,7 +195,7 @@ impl Page<'_> {
     fn said(&self, group: &fold::Findings<'_>, names: usize) -> String {
         let object = fold::of_any_kind(&group.objects, names);
         let object = if object.is_empty() { object } else { format!("{}: ", self.text(&object)) };
-        let hint = group.finding.hint.as_deref().map(|hint| format!("<br>hint: {}", self.lines(hint)));
+        let hint = group.hint.map(|hint| format!("<br>hint: {}", self.lines(hint)));
         format!("{object}{}{}", self.lines(&group.finding.text), hint.unwrap_or_default())
     }
 

@@ -4,13 +4,15 @@
 mod steps;
 mod table;
 
+use std::collections::BTreeSet;
+
 use super::{
     View,
     escape::{visible, visible_lines},
     fold,
     styles::{Role, width},
     words::{self, Tally},
-    wrap::{hang, pad, wrap},
+    wrap::{cut, hang, pad, wrap},
 };
 use crate::plan::{Plan, State};
 
@@ -19,11 +21,18 @@ const NARROWEST: usize = 60;
 /// Names shown of objects that are deleted or that something is wrong with: a reader wants to see
 /// every one of them.
 const MANY: usize = 20;
+/// Characters of a blocker's text where it is said once more.
+const LAST: usize = 200;
 
 /// The plan for a terminal.
 pub fn plan_text(plan: &Plan, view: &View) -> String {
-    let mut page =
-        Page { view: View { width: view.width.max(NARROWEST), ..*view }, plan, out: String::new(), folded: false };
+    let mut page = Page {
+        view: View { width: view.width.max(NARROWEST), ..*view },
+        plan,
+        out: String::new(),
+        cut_rows: BTreeSet::new(),
+        folded: false,
+    };
     page.heading();
     page.table();
     page.findings_of_the_plan();
@@ -38,6 +47,8 @@ struct Page<'a> {
     view: View,
     plan: &'a Plan,
     out: String,
+    /// Steps whose row has no room for the whole summary.
+    cut_rows: BTreeSet<usize>,
     /// Whether a name was left out somewhere: then the page says where they all are.
     folded: bool,
 }
@@ -82,17 +93,22 @@ impl Page<'_> {
     }
 
     /// What makes apply refuse, once more: the end of a long page is what stays on the screen.
-    fn blockers(&mut self) {
+    fn blockers(&mut self, tally: &Tally<'_>) {
         let plan = self.plan;
+        let few = tally.blockers.len() <= MANY;
         let selected = plan.steps.iter().filter(|step| step.state != State::NotSelected);
         let of_steps = selected.map(|step| (Some(&step.id), &step.findings));
         for (id, findings) in std::iter::once((None, &plan.findings)).chain(of_steps) {
-            for group in fold::findings(findings.iter().filter(|finding| finding.blocks())) {
-                let step = id.map(|id| format!("{}: ", words::step_name(plan, id))).unwrap_or_default();
+            let step = id.map(|id| format!("{}: ", words::step_name(plan, id))).unwrap_or_default();
+            let blockers = fold::findings(findings.iter().filter(|finding| finding.blocks()));
+            for group in blockers.iter().take(if few { usize::MAX } else { 1 }) {
+                let count = findings.iter().filter(|finding| finding.blocks()).count();
+                let all = if few || count == 1 { String::new() } else { format!("{count} blockers, first: ") };
                 let object = fold::of_any_kind(&group.objects, MANY);
                 let object = if object.is_empty() { object } else { format!("{object}: ") };
                 let text = visible_lines(&group.finding.text).collect::<Vec<_>>().join(" ");
-                let lines = hang("! ", &format!("{step}{object}{text}"), 4, self.view.width);
+                let text = format!("{step}{all}{object}{}", cut(&text, LAST));
+                let lines = hang("! ", &text, 4, self.view.width);
                 self.painted(Role::Blocker, &lines);
             }
         }
@@ -115,7 +131,7 @@ impl Page<'_> {
         }
         let text = format!("Plan {}: {}.", self.plan.fingerprint(), tally.sentence());
         self.painted(Role::Heading, &wrap(&text, self.view.width));
-        self.blockers();
+        self.blockers(&tally);
         let next = if tally.blockers.is_empty() {
             format!("Next: {}", words::apply_command(self.plan))
         } else {

@@ -123,7 +123,11 @@ impl RunLines {
                 }
             }
             Progress::Pass { over, pass, done, rewritten } => {
-                format!("{over}: pass {pass}: {rewritten} rewritten, {done} proved")
+                let parts = [(*rewritten, "rewritten"), (*done, "proved")];
+                let said = parts.iter().filter(|(number, _)| *number > 0);
+                let said: Vec<String> = said.map(|(number, word)| format!("{number} {word}")).collect();
+                let said = if said.is_empty() { "no objects".into() } else { said.join(", ") };
+                format!("{over}: pass {pass}, {said}")
             }
             Progress::Waiting { what, until } => {
                 format!("waiting until {} at the latest: {what}", words::time(*until))

@@ -80,7 +80,7 @@ approved: yes (on the command line)
      waited 2 min 5 s: changed 14:32:40Z
      Sandbox team-a/s4 was gone
      FAILED Sandbox team-a/s5: Sandbox.agents.x-k8s.io \"s5\" is invalid
-     sandboxes.agents.x-k8s.io: pass 1: 2 rewritten, 5 proved
+     sandboxes.agents.x-k8s.io: pass 1, 2 rewritten, 5 proved
      two
      lines
 !  5 migrate: FAILED after 21 s: 2 updated, 1 unchanged, 1 gone, 1 FAILED

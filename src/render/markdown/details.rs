@@ -118,14 +118,14 @@ fn counted(changes: &[Change], findings: &[Finding]) -> String {
 /// The changes of a step as the lines of a diff.
 fn changes(step: &PlannedStep) -> String {
     let mut lines = Vec::new();
-    for group in fold::changes(&step.changes) {
+    for group in fold::same(&step.changes) {
         let objects = fold::of_kind(&group.objects, FEW);
         lines.push(match group.operation {
             Operation::Create => format!("+ {objects}"),
             Operation::Update => format!("@@ {objects} @@"),
             Operation::Delete => format!("- {objects}"),
         });
-        for change in group.fields {
+        for change in &*group.fields {
             field(change, &mut lines);
         }
         if group.fields.is_empty() && group.operation == Operation::Update {

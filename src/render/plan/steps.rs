@@ -32,9 +32,9 @@ impl Page<'_> {
 
     pub(super) fn step(&mut self, step: &PlannedStep) {
         let no_return = words::is_no_return(step);
-        let silent = step.details.is_empty() && step.changes.is_empty() && step.findings.is_empty() && !no_return;
+        let silent = step.details.is_empty() && step.changes.is_empty() && step.findings.is_empty();
         // What is left out of the run is in the table and in the JSON form.
-        if silent || step.state == State::NotSelected {
+        if step.state == State::NotSelected || silent && !no_return && !self.cut_rows.contains(&step.number) {
             return;
         }
         self.line("");
@@ -52,7 +52,9 @@ impl Page<'_> {
             let lines = hang("    ", &text, 4, self.view.width);
             self.painted(Role::NoReturn, &lines);
         }
-        for detail in &step.details {
+        // A summary that is too long for its row.
+        let summary = self.cut_rows.contains(&step.number).then_some(&step.summary);
+        for detail in summary.into_iter().chain(&step.details) {
             for line in visible_lines(detail) {
                 for line in hang("    ", &line, 6, self.view.width) {
                     self.line(&line);
@@ -91,7 +93,7 @@ impl Page<'_> {
             for line in lines.chain(texts.iter().flat_map(|text| wrap(text, room))) {
                 self.line(&format!("      {line}"));
             }
-            for hint in finding.hint.iter().flat_map(|hint| visible_lines(hint)) {
+            for hint in group.hint.into_iter().flat_map(visible_lines) {
                 for line in hang("      hint: ", &hint, 8, self.view.width) {
                     self.line(&line);
                 }
@@ -100,15 +102,15 @@ impl Page<'_> {
     }
 
     fn changes(&mut self, step: &PlannedStep) {
-        let groups = fold::changes(&step.changes);
+        let groups = fold::alike(&step.changes);
         for group in groups.iter().take(GROUPS) {
             let few = if group.operation == Operation::Delete { MANY } else { FEW };
-            self.folded |= fold::leaves_out(group.objects.len(), few);
+            self.folded |= fold::leaves_out(group.objects.len(), few) || group.joined;
             let role = operation_role(group.operation);
             let sign = words::sign(group.operation);
             let lines = hang(&format!("    {sign} "), &fold::of_kind(&group.objects, few), 6, self.view.width);
             self.painted(role, &lines);
-            for field in group.fields {
+            for field in &*group.fields {
                 self.field(field);
             }
             if group.fields.is_empty() && group.operation == Operation::Update {
@@ -122,15 +124,23 @@ impl Page<'_> {
         }
     }
 
-    /// On one line where it fits, else the values below each other, and a longer text as a diff.
+    /// On one line where it fits, else the values below the path, and a longer text as a diff.
     fn field(&mut self, field: &FieldChange) {
         let path = visible(&field.path);
-        let one_line = diff::one_line(field).map(|(before, after)| format!("        {path}: {before} -> {after}"));
-        if let Some(line) = one_line.filter(|line| width(line) <= self.view.width) {
+        let values = diff::one_line(field).map(|(before, after)| format!("{before} -> {after}"));
+        let fits = |line: &String| width(line) <= self.view.width;
+        if let Some(line) = values.as_ref().map(|values| format!("        {path}: {values}")).filter(fits) {
             self.line(&line);
             return;
         }
-        self.line(&format!("        {path}"));
+        let below = values.map(|values| format!("          {values}")).filter(fits);
+        for line in hang("        ", &path, 10, self.view.width) {
+            self.line(&line);
+        }
+        if let Some(line) = below {
+            self.line(&line);
+            return;
+        }
         let lines = diff::lines(field);
         for line in lines.iter().take(DIFF) {
             self.folded |= !line.whole;

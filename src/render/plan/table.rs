@@ -11,6 +11,9 @@ use crate::{
     },
 };
 
+/// Lines of one row.
+const ROW: usize = 5;
+
 impl Page<'_> {
     /// Marker, number and step; state; what will happen, wrapped; the way back.
     pub(super) fn table(&mut self) {
@@ -36,7 +39,13 @@ impl Page<'_> {
         self.painted(Role::Quiet, &[head]);
         for step in &plan.steps {
             let undo = words::undo(&step.undo);
-            let mut lines = wrap(&words::summary(step), middle).into_iter().peekable();
+            let mut lines = wrap(&words::summary(step), middle);
+            if lines.len() > ROW {
+                lines.truncate(ROW - 1);
+                lines.push("... (whole below)".into());
+                self.cut_rows.insert(step.number);
+            }
+            let mut lines = lines.into_iter().peekable();
             let first = lines.next_if(|line| width(line) <= middle).unwrap_or_default();
             let marker = words::marker(step);
             let role = marker_role(marker);

@@ -2,7 +2,7 @@
 
 use sbx::plan::{Change, Finding, Operation, Plan, State};
 
-use super::sample::{change, crd, gate, id, object, plan, step};
+use super::sample::{Sample, change, crd, gate, id, object, plan, step};
 
 const FOUR: [(&str, &str, &str, usize); 4] = [
     ("extensions.agents.x-k8s.io", "SandboxWarmPool", "sandboxwarmpools", 2),
@@ -16,6 +16,7 @@ pub(crate) fn all() -> Vec<(&'static str, Plan)> {
         ("untouched", untouched()),
         ("settled", settled()),
         ("blocked", blocked()),
+        ("denied", denied()),
         ("partial", partial()),
         ("hostile", hostile()),
         ("long-values", long_values()),
@@ -129,7 +130,7 @@ fn prunes() -> Vec<Change> {
 
 fn children() -> Vec<Change> {
     let child = |kind: &str, index: usize| {
-        let path = format!("metadata.ownerReferences[Sandbox sandboxe-{index}].apiVersion");
+        let path = format!("metadata.ownerReferences[Sandbox/sandboxe-{index}].apiVersion");
         change(
             Operation::Update,
             object("", kind, "team-a", &format!("sandboxe-{index}")),
@@ -183,6 +184,34 @@ fn blocked() -> Plan {
     plan.cluster.uid = None;
     plan.cluster.user = None;
     plan
+}
+
+/// A user who may do next to nothing: more blockers than a screen has lines.
+fn denied() -> Plan {
+    let refused = |name: &str| {
+        format!(
+            "{name} cannot be read: customresourcedefinitions.apiextensions.k8s.io \"{name}\" is forbidden: User \
+             \"viewer\" cannot get resource \"customresourcedefinitions\" in API group \"apiextensions.k8s.io\" at the \
+             cluster scope"
+        )
+    };
+    let names = FOUR.map(|(group, _, plural, _)| format!("{plural}.{group}"));
+    let all: Vec<String> = names.iter().map(|name| refused(name)).collect();
+    let denied = |mut sample: Sample| {
+        for verb in ["get", "list", "patch"] {
+            for name in &names {
+                sample = sample.found(Finding::blocker(format!("the user may not {verb} {name}")).hint("grant it"));
+            }
+        }
+        sample
+    };
+    plan(vec![
+        gate("writers", State::Waiting, &format!("not known: {}", all.join("; "))),
+        denied(step("backup", "backup", State::After(vec![1]), "0 objects of 0 kinds").needs(&[1])),
+        denied(step("migrate", "migrate", State::After(vec![2]), "4 CRDs cannot be migrated as they are").needs(&[2]))
+            .found(Finding::blocker(all[0].clone()))
+            .restored_by(2),
+    ])
 }
 
 /// `--to migrate`.
