@@ -2,3 +2,4 @@
 
 mod plan_views;
 mod run_lines;
+mod touch;
