@@ -131,7 +131,7 @@ pub(super) struct Step {
 }
 
 /// Names of the tables that say what a step does.
-pub(super) const KINDS: [&str; 12] = [
+pub const KINDS: [&str; 12] = [
     "client",
     "writers",
     "backup",

@@ -11,7 +11,7 @@ mod spanned;
 
 use std::{fmt, path::PathBuf, time::Duration};
 
-pub use document::schema;
+pub use document::{KINDS, schema};
 pub use error::{Problem, RunbookError};
 pub use load::{Declared, load, load_with};
 use semver::VersionReq;
