@@ -1,0 +1,77 @@
+//! What is wrong with a runbook: each problem with file, line, column, the text and a caret.
+
+use std::borrow::Cow;
+
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+
+use super::{
+    View,
+    escape::{visible, visible_lines},
+    styles::Role,
+};
+use crate::runbook::Problem;
+
+/// More than this at once helps nobody: a file that is no runbook has thousands.
+const SHOWN: usize = 50;
+
+/// Text quoted from a runbook is cut at this length; the caret shows where the rest is.
+const QUOTED: usize = 400;
+
+/// Every problem with the text of a runbook, in its order, and how many there are.
+///
+/// ```text
+/// error: unknown key `quite-for` in `[step.writers]`
+///   --> runbooks/v1.0.0.toml:65:1
+///    |
+/// 65 | quite-for = "30m"
+///    | ^^^^^^^^^ did you mean `quiet-for`?
+/// ```
+pub fn problems_text(path: &str, text: &str, problems: &[Problem], view: &View) -> String {
+    let renderer = if view.styles == super::Styles::plain() { Renderer::plain() } else { Renderer::styled() };
+    // Below this nothing of the text would be left beside the line numbers.
+    let renderer = renderer.term_width(view.width.max(40));
+    let mut page = String::new();
+    for problem in problems.iter().take(SHOWN) {
+        page.push_str(&renderer.render(&[group(path, text, problem)]));
+        page.push_str("\n\n");
+    }
+    let s = if problems.len() == 1 { "" } else { "s" };
+    let mut summary = format!("{}: {} problem{s}", visible(path), problems.len());
+    if problems.len() > SHOWN {
+        summary.push_str(&format!(", the first {SHOWN} of them shown"));
+    }
+    page.push_str(&view.styles.paint(Role::Blocker, &summary));
+    page.push('\n');
+    page
+}
+
+fn group<'a>(path: &'a str, text: &'a str, problem: &'a Problem) -> Group<'a> {
+    let annotation = |kind: AnnotationKind, span: &std::ops::Range<usize>, label: &'a str| {
+        kind.span(within(text, span)).label((!label.is_empty()).then(|| quoted(label)))
+    };
+    let snippet = Snippet::source(text)
+        .path(visible(path))
+        .annotation(annotation(AnnotationKind::Primary, &problem.span, &problem.label))
+        .annotations(problem.also.iter().map(|(span, label)| annotation(AnnotationKind::Context, span, label)));
+    let mut group = Level::ERROR.primary_title(quoted(&problem.message)).element(snippet);
+    for hint in &problem.hints {
+        let lines: Vec<_> = visible_lines(hint).collect();
+        group = group.element(Level::HELP.message(lines.join("\n")));
+    }
+    group
+}
+
+/// A span that lies in the text and between characters, whatever it was.
+fn within(text: &str, span: &std::ops::Range<usize>) -> std::ops::Range<usize> {
+    let start = text.floor_char_boundary(span.start);
+    let end = text.floor_char_boundary(span.end).max(start);
+    start..end
+}
+
+fn quoted(text: &str) -> Cow<'_, str> {
+    let shown = visible(text);
+    match shown.char_indices().nth(QUOTED) {
+        Some((end, _)) => Cow::Owned(format!("{}...", &shown[..end])),
+        None => shown,
+    }
+}
