@@ -109,21 +109,22 @@ impl<'a> Drawing<'a> {
     }
 
     fn step(&self, step: &Step) -> String {
-        let mut text = format!("{} {}", self.graph.number(&step.id), step.id);
-        let kind = step.task.kind();
-        if kind != step.id.0 {
-            text.push_str(&format!(" ({kind})"));
-        }
+        let number = |id: &StepId| format!("{} {id}", self.graph.number(id));
+        let mut parts = vec![match step.task.kind() {
+            kind if kind == step.id.0 => number(&step.id),
+            kind => format!("{} ({kind})", number(&step.id)),
+        }];
         if step.task.is_point_of_no_return() {
-            text.push_str(", POINT OF NO RETURN");
+            parts.push("POINT OF NO RETURN".into());
         }
+        // The last one is the step that this one is drawn under.
         if let [others @ .., _] = self.graph.needs(&step.id).as_slice()
             && !others.is_empty()
         {
-            let others: Vec<String> = others.iter().map(|id| format!("{} {id}", self.graph.number(id))).collect();
-            text.push_str(&format!(", needs {} too", others.join(", ")));
+            let others: Vec<String> = others.iter().map(|id| number(id)).collect();
+            parts.push(format!("needs {} too", others.join(", ")));
         }
-        text
+        parts.join(", ")
     }
 }
 

@@ -1,6 +1,6 @@
 //! What is wrong with a runbook: each problem with file, line, column, the text and a caret.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, ops::Range};
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
@@ -8,6 +8,7 @@ use super::{
     View,
     escape::{visible, visible_lines},
     styles::Role,
+    words::plural,
 };
 use crate::runbook::Problem;
 
@@ -35,18 +36,15 @@ pub fn problems_text(path: &str, text: &str, problems: &[Problem], view: &View) 
         page.push_str(&renderer.render(&[group(path, text, problem)]));
         page.push_str("\n\n");
     }
-    let s = if problems.len() == 1 { "" } else { "s" };
-    let mut summary = format!("{}: {} problem{s}", visible(path), problems.len());
-    if problems.len() > SHOWN {
-        summary.push_str(&format!(", the first {SHOWN} of them shown"));
-    }
+    let cut = if problems.len() > SHOWN { format!(", the first {SHOWN} shown") } else { String::new() };
+    let summary = format!("{}: {}{cut}", visible(path), plural(problems.len(), "problem"));
     page.push_str(&view.styles.paint(Role::Blocker, &summary));
     page.push('\n');
     page
 }
 
 fn group<'a>(path: &'a str, text: &'a str, problem: &'a Problem) -> Group<'a> {
-    let annotation = |kind: AnnotationKind, span: &std::ops::Range<usize>, label: &'a str| {
+    let annotation = |kind: AnnotationKind, span: &Range<usize>, label: &'a str| {
         kind.span(within(text, span)).label((!label.is_empty()).then(|| quoted(label)))
     };
     let snippet = Snippet::source(text)
@@ -62,10 +60,10 @@ fn group<'a>(path: &'a str, text: &'a str, problem: &'a Problem) -> Group<'a> {
 }
 
 /// A span that lies in the text and between characters, whatever it was.
-fn within(text: &str, span: &std::ops::Range<usize>) -> std::ops::Range<usize> {
-    let start = text.floor_char_boundary(span.start);
-    let end = text.floor_char_boundary(span.end).max(start);
-    start..end
+fn within(text: &str, span: &Range<usize>) -> Range<usize> {
+    let boundary = |index: usize| (0..=index.min(text.len())).rev().find(|index| text.is_char_boundary(*index));
+    let start = boundary(span.start).unwrap_or_default();
+    start..boundary(span.end).unwrap_or_default().max(start)
 }
 
 fn quoted(text: &str) -> Cow<'_, str> {

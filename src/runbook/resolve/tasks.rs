@@ -186,7 +186,7 @@ pub(super) fn manifests(
             match files::read_objects(&full) {
                 Ok(objects) => holds_upgraded_crd |= objects.iter().any(|object| scene.is_upgraded_crd(object)),
                 Err(words) => {
-                    keys.report(Problem::new(file.span.clone(), format!("cannot read the manifests: {words}")))
+                    keys.report(Problem::new(file.span.clone(), format!("cannot read the manifests: {words}")));
                 }
             }
         }
