@@ -1,11 +1,10 @@
 //! Every error a command can end with, what to do about it, and its exit code.
 
-use std::{io, path::PathBuf};
+use std::io;
 
 use crate::{
     cluster::{ClusterError, Fault},
     exit_code::ExitCode,
-    graph::Cycle,
     runbook::RunbookError,
 };
 
@@ -15,14 +14,6 @@ pub enum Error {
     /// The runbook.
     #[error(transparent)]
     Runbook(#[from] RunbookError),
-    /// Steps that need each other.
-    #[error("{}: the steps need each other: {}", path.display(), circle(cycle))]
-    Cycle {
-        /// The runbook.
-        path: PathBuf,
-        /// The circle.
-        cycle: Cycle,
-    },
     /// Which runbook is meant.
     #[error("{0}")]
     NoRunbook(String),
@@ -55,12 +46,6 @@ pub enum Error {
     },
 }
 
-fn circle(cycle: &Cycle) -> String {
-    let mut names: Vec<&str> = cycle.0.iter().map(|id| id.0.as_str()).collect();
-    names.extend(cycle.0.first().map(|id| id.0.as_str()));
-    names.join(" needs ")
-}
-
 impl Error {
     /// What to do next, one line each.
     pub fn hints(&self) -> Vec<String> {
@@ -68,7 +53,6 @@ impl Error {
         match self {
             Self::NoStep { hint, .. } => hint.iter().cloned().collect(),
             Self::OtherCluster { .. } => one("name the runbook's context, or change the runbook"),
-            Self::Cycle { .. } => one("take one of these `needs` out"),
             Self::Cluster(error) => match &error.fault {
                 Fault::Transport(_) => one("is the cluster reachable? `kubectl version` asks the same server"),
                 Fault::Status(status) if status.code == 401 => one("the credentials are not accepted; log in again"),
@@ -84,7 +68,7 @@ impl Error {
         match self {
             Self::OtherCluster { .. } => ExitCode::Stale,
             Self::NoStep { .. } | Self::NoRunbook(_) => ExitCode::Usage,
-            Self::Runbook(_) | Self::Cycle { .. } | Self::Cluster(_) | Self::Local { .. } => ExitCode::Error,
+            Self::Runbook(_) | Self::Cluster(_) | Self::Local { .. } => ExitCode::Error,
         }
     }
 }

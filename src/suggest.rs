@@ -1,7 +1,7 @@
 //! The nearest valid name, for "did you mean".
 
 /// How alike two names must be, from 0 to 1: below it a guess misleads more than it helps.
-const ALIKE: f32 = 0.6;
+const ALIKE: f32 = 0.7;
 
 /// The valid name that is nearest to what was written, if one is near at all.
 pub fn nearest<'a>(written: &str, valid: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

@@ -9,7 +9,7 @@ mod plan;
 mod schema;
 mod select;
 
-use crate::{cli::Command, error::Error, exit_code::ExitCode, render, terminal::Terminal};
+use crate::{cli::Command, error::Error, exit_code::ExitCode, render, runbook::RunbookError, terminal::Terminal};
 
 /// Carries out a command and says how it ended.
 pub fn run(command: Command, terminal: &mut Terminal) -> ExitCode {
@@ -22,7 +22,13 @@ pub fn run(command: Command, terminal: &mut Terminal) -> ExitCode {
         Command::Completions(args) => Ok(completions::run(&args, terminal)),
     };
     result.unwrap_or_else(|error| {
-        terminal.err(&render::error_text(&error, &error.hints(), &terminal.page_err()));
+        let page = terminal.page_err();
+        terminal.err(&match &error {
+            Error::Runbook(RunbookError::Invalid { path, text, problems }) => {
+                render::problems_text(&path.to_string_lossy(), text, problems, &page)
+            }
+            error => render::error_text(error, &error.hints(), &page),
+        });
         error.exit_code()
     })
 }

@@ -4,22 +4,20 @@ use std::{fs, path::PathBuf};
 
 use crate::{
     error::Error,
-    graph::StepGraph,
-    runbook::{self, Runbook},
+    graph::{self, StepGraph},
+    runbook::Runbook,
 };
 
 /// Reads the runbook that is named, or the only one in `runbooks/`.
 ///
 /// # Errors
-/// No runbook is named and there is not exactly one; everything wrong with it; a cycle.
+/// No runbook is named and there is not exactly one; everything wrong with it.
 pub(super) fn select(named: Option<PathBuf>) -> Result<(Runbook, StepGraph), Error> {
     let path = match named {
         Some(path) => path,
         None => only_one()?,
     };
-    let runbook = runbook::load(&path)?;
-    let graph = StepGraph::of(&runbook).map_err(|cycle| Error::Cycle { path, cycle })?;
-    Ok((runbook, graph))
+    Ok(graph::load(&path)?)
 }
 
 fn only_one() -> Result<PathBuf, Error> {

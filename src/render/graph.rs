@@ -1,67 +1,143 @@
-//! The steps and what each needs: as indented text, for Graphviz, for Mermaid.
+//! The steps of a runbook and what each needs: as a tree, for Graphviz, for Mermaid.
 
-use std::fmt::Write;
+use std::fmt::Write as _;
 
+use super::escape::visible;
 use crate::{
     graph::StepGraph,
-    runbook::{Runbook, Step},
+    runbook::{Runbook, Step, StepId},
 };
 
-fn in_order<'a>(runbook: &'a Runbook, graph: &'a StepGraph) -> impl Iterator<Item = &'a Step> {
-    graph.order().iter().map(|&index| &runbook.steps[index])
-}
-
-/// Steps in run order, each with its number, kind and the numbers it comes after.
+/// Each step once, under the last of the steps it needs; the others are named beside it.
+///
+/// ```text
+/// 1 flickerd (client)
+/// 2 garrison (client)
+/// └─ 3 writers, needs 1 flickerd too
+///    └─ 4 backup
+/// ```
 pub fn tree(runbook: &Runbook, graph: &StepGraph) -> String {
-    let width = runbook.steps.iter().map(|step| step.id.0.len()).max().unwrap_or_default();
-    let mut text = String::new();
-    for step in in_order(runbook, graph) {
-        let needs: Vec<String> =
-            graph.needs(&step.id).into_iter().map(|id| format!("{} {id}", graph.number(id))).collect();
-        let after = if needs.is_empty() { String::new() } else { format!("  after {}", needs.join(", ")) };
-        let line = format!("{:>3} {:<width$}  {:<9}{after}", graph.number(&step.id), step.id.0, step.task.kind());
-        // Writing to a String cannot fail.
-        let _ = writeln!(text, "{}", line.trim_end());
+    let mut page = format!("{}\n\n", visible(&runbook.title));
+    let drawing = Drawing { runbook, graph };
+    // From the last root to the first, so that the first is on top of the stack.
+    let roots = drawing.under(None);
+    let mut open: Vec<Branch<'_>> = roots.iter().rev().map(|step| Branch::root(step)).collect();
+    while let Some(Branch { step, before, corner }) = open.pop() {
+        line(&mut page, &format!("{before}{corner}"), &drawing.step(step));
+        let below = before
+            + match corner {
+                "" => "",
+                "├─ " => "│  ",
+                _ => "   ",
+            };
+        for (place, child) in drawing.under(Some(&step.id)).into_iter().rev().enumerate() {
+            let corner = if place == 0 { "└─ " } else { "├─ " };
+            open.push(Branch { step: child, before: below.clone(), corner });
+        }
     }
-    text
+    page
 }
 
-/// For Graphviz: gates are ellipses, a point of no return has a double border.
+/// A graph for Graphviz: boxes are changes, ellipses gates, the double frame has no way back.
 pub fn dot(runbook: &Runbook, graph: &StepGraph) -> String {
-    let mut text = String::from("digraph runbook {\n  rankdir=LR\n  node [shape=box]\n");
-    for step in in_order(runbook, graph) {
-        let look = match (step.task.is_point_of_no_return(), step.task.is_gate()) {
-            (true, _) => " peripheries=2",
-            (_, true) => " shape=ellipse",
+    let title = visible(&runbook.title).replace('\\', r"\\").replace('"', r#"\""#);
+    let mut page = format!("digraph \"{title}\" {{\n  label=\"{title}\";\n  node [shape=box];\n");
+    for step in in_run_order(runbook, graph) {
+        let number = graph.number(&step.id);
+        let form = match step {
+            step if step.task.is_point_of_no_return() => ", peripheries=2",
+            step if step.task.is_gate() => ", shape=ellipse",
             _ => "",
         };
-        let (id, number, kind) = (&step.id, graph.number(&step.id), step.task.kind());
-        let _ = writeln!(text, "  \"{id}\" [label=\"{number} {id}\\n{kind}\"{look}]");
+        line(
+            &mut page,
+            "  ",
+            &format!("\"{}\" [label=\"{number} {}\\n{}\"{form}];", step.id, step.id, step.task.kind()),
+        );
     }
-    for step in in_order(runbook, graph) {
-        for need in graph.needs(&step.id) {
-            let _ = writeln!(text, "  \"{need}\" -> \"{}\"", step.id);
-        }
+    for (need, step) in edges(runbook, graph) {
+        line(&mut page, "  ", &format!("\"{need}\" -> \"{step}\";"));
     }
-    text + "}\n"
+    page.push_str("}\n");
+    page
 }
 
-/// For Mermaid, which GitHub draws: gates are round, a point of no return is a hexagon.
+/// A graph for Mermaid, which GitHub draws: the same three shapes.
 pub fn mermaid(runbook: &Runbook, graph: &StepGraph) -> String {
-    let mut text = String::from("flowchart LR\n");
-    for step in in_order(runbook, graph) {
-        let (open, close) = match (step.task.is_point_of_no_return(), step.task.is_gate()) {
-            (true, _) => ("{{", "}}"),
-            (_, true) => ("(", ")"),
+    // Mermaid reads the title as YAML, and a JSON string is one.
+    let title = serde_json::Value::from(visible(&runbook.title).into_owned());
+    let mut page = format!("---\ntitle: {title}\n---\nflowchart TD\n");
+    for step in in_run_order(runbook, graph) {
+        // Numbers name the nodes: an id may be a word of Mermaid's own, like `end`.
+        let number = graph.number(&step.id);
+        let (open, close) = match step {
+            step if step.task.is_point_of_no_return() => ("[[", "]]"),
+            step if step.task.is_gate() => ("([", "])"),
             _ => ("[", "]"),
         };
-        let (number, kind) = (graph.number(&step.id), step.task.kind());
-        let _ = writeln!(text, "  s{number}{open}\"{number} {}<br>{kind}\"{close}", step.id);
+        line(&mut page, "  ", &format!("s{number}{open}\"{number} {}<br/>{}\"{close}", step.id, step.task.kind()));
     }
-    for step in in_order(runbook, graph) {
-        for need in graph.needs(&step.id) {
-            let _ = writeln!(text, "  s{} --> s{}", graph.number(need), graph.number(&step.id));
+    for (need, step) in edges(runbook, graph) {
+        line(&mut page, "  ", &format!("s{} --> s{}", graph.number(need), graph.number(step)));
+    }
+    page
+}
+
+struct Branch<'a> {
+    step: &'a Step,
+    before: String,
+    corner: &'static str,
+}
+
+impl<'a> Branch<'a> {
+    fn root(step: &'a Step) -> Self {
+        Self { step, before: String::new(), corner: "" }
+    }
+}
+
+struct Drawing<'a> {
+    runbook: &'a Runbook,
+    graph: &'a StepGraph,
+}
+
+impl<'a> Drawing<'a> {
+    /// The steps drawn under another one, or those that need nothing.
+    fn under(&self, parent: Option<&StepId>) -> Vec<&'a Step> {
+        in_run_order(self.runbook, self.graph)
+            .filter(|step| self.graph.needs(&step.id).last().copied() == parent)
+            .collect()
+    }
+
+    fn step(&self, step: &Step) -> String {
+        let number = |id: &StepId| format!("{} {id}", self.graph.number(id));
+        let mut parts = vec![match step.task.kind() {
+            kind if kind == step.id.0 => number(&step.id),
+            kind => format!("{} ({kind})", number(&step.id)),
+        }];
+        if step.task.is_point_of_no_return() {
+            parts.push("POINT OF NO RETURN".into());
         }
+        // The last one is the step that this one is drawn under.
+        if let [others @ .., _] = self.graph.needs(&step.id).as_slice()
+            && !others.is_empty()
+        {
+            let others: Vec<String> = others.iter().map(|id| number(id)).collect();
+            parts.push(format!("needs {} too", others.join(", ")));
+        }
+        parts.join(", ")
     }
-    text
+}
+
+fn in_run_order<'a>(runbook: &'a Runbook, graph: &'a StepGraph) -> impl Iterator<Item = &'a Step> {
+    graph.order().iter().filter_map(|index| runbook.steps.get(*index))
+}
+
+/// What is needed and what needs it, in run order.
+fn edges<'a>(runbook: &'a Runbook, graph: &'a StepGraph) -> impl Iterator<Item = (&'a StepId, &'a StepId)> {
+    in_run_order(runbook, graph).flat_map(|step| graph.needs(&step.id).into_iter().map(|need| (need, &step.id)))
+}
+
+fn line(page: &mut String, indent: &str, text: &str) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(page, "{indent}{text}");
 }

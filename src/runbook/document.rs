@@ -42,6 +42,13 @@ pub(super) struct Document {
     pub(super) step: Tables<Step>,
 }
 
+impl Document {
+    /// Whether none of its keys is there.
+    pub(super) fn is_empty(&self) -> bool {
+        self.title.is_none() && self.cluster.is_none() && self.upgrade.is_none() && self.step.is_none()
+    }
+}
+
 /// The cluster a runbook is written for; another one that answers is refused.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -100,7 +107,7 @@ pub(super) struct Reference {
 #[schemars(deny_unknown_fields, extend("oneOf" = one_kind()))]
 pub(super) struct Step {
     /// Its id, unique in the runbook: lower-case letters, digits and dashes.
-    #[schemars(required, regex(pattern = "^[a-z0-9-]+$"))]
+    #[schemars(required, regex(pattern = "^[a-z0-9-]{1,63}$"))]
     pub(super) id: Text,
     /// Ids of the steps that come first.
     pub(super) needs: Texts,
@@ -131,7 +138,7 @@ pub(super) struct Step {
 }
 
 /// Names of the tables that say what a step does.
-pub(super) const KINDS: [&str; 12] = [
+pub const KINDS: [&str; 12] = [
     "client",
     "writers",
     "backup",

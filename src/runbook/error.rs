@@ -19,12 +19,19 @@ pub struct Problem {
     pub also: Vec<(Range<usize>, String)>,
     /// What to do about it.
     pub hints: Vec<String>,
+    /// Whether it is that something is not there: said only where the whole text could be read.
+    pub absence: bool,
 }
 
 impl Problem {
     /// A problem at a place of the text.
     pub fn new(span: Range<usize>, message: impl Into<String>) -> Self {
-        Self { message: message.into(), span, label: String::new(), also: Vec::new(), hints: Vec::new() }
+        Self { message: message.into(), span, label: String::new(), also: Vec::new(), hints: Vec::new(), absence: false }
+    }
+
+    /// A problem with what is not there.
+    pub fn absent(span: Range<usize>, message: impl Into<String>) -> Self {
+        Self { absence: true, ..Self::new(span, message) }
     }
 
     /// With words under the caret.

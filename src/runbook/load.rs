@@ -48,22 +48,31 @@ pub fn load_with(path: &Path, cycles: impl Fn(&[Declared]) -> Vec<Vec<StepId>>) 
         }
     };
     let (table, errors) = DeTable::parse_recoverable(&text);
-    if !errors.is_empty() {
-        let problems = errors.iter().map(|error| syntax(error, &text)).collect();
-        return Err(invalid(text, problems));
-    }
+    let mut problems: Vec<Problem> = errors.iter().map(|error| syntax(error, &text)).collect();
     // Every value of the document is read leniently, so what is left to fail is the root, a table.
-    let document = match Table::<Document>::deserialize(Deserializer::from(table)) {
-        Ok(document) => document,
-        Err(error) => {
-            let problem = syntax(&error, &text);
-            return Err(invalid(text, vec![problem]));
-        }
-    };
-    match resolve::resolve(path, sha256, document, cycles) {
-        Ok(runbook) => Ok(runbook),
-        Err(problems) => Err(invalid(text, problems)),
+    match Table::<Document>::deserialize(Deserializer::from(table)) {
+        Err(error) => problems.push(syntax(&error, &text)),
+        Ok(document) => match resolve::resolve(path, sha256, document, cycles) {
+            Ok(runbook) if problems.is_empty() => return Ok(runbook),
+            Ok(_) => {}
+            Err(found) => {
+                let found = beside(found, &problems, &text);
+                problems.extend(found);
+            }
+        },
     }
+    Err(invalid(text, problems))
+}
+
+/// What is wrong whatever a line that cannot be read was meant to say: nothing on that line, and
+/// nothing that is not there.
+fn beside(found: Vec<Problem>, syntax: &[Problem], text: &str) -> Vec<Problem> {
+    if syntax.is_empty() {
+        return found;
+    }
+    let line = |problem: &Problem| text.bytes().take(problem.span.start).filter(|byte| *byte == b'\n').count();
+    let unread: Vec<usize> = syntax.iter().map(line).collect();
+    found.into_iter().filter(|problem| !problem.absence && !unread.contains(&line(problem))).collect()
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {

@@ -11,7 +11,7 @@ mod spanned;
 
 use std::{fmt, path::PathBuf, time::Duration};
 
-pub use document::schema;
+pub use document::{KINDS, schema};
 pub use error::{Problem, RunbookError};
 pub use load::{Declared, load, load_with};
 use semver::VersionReq;
@@ -19,7 +19,7 @@ use semver::VersionReq;
 /// A checked runbook: every name in it resolves, every value has its type.
 #[derive(Clone, Debug)]
 pub struct Runbook {
-    /// Path as given, for messages; paths inside a runbook are relative to its folder.
+    /// Path as given. Paths written in a runbook start from its folder; here they are joined with it.
     pub path: PathBuf,
     /// SHA-256 of its bytes, hexadecimal.
     pub sha256: String,
@@ -55,7 +55,8 @@ pub struct Upgrade {
     pub crds: Vec<String>,
     /// Field manager of whoever applies the CRDs.
     pub deployer: Option<String>,
-    /// File or folder with the CRDs that will be applied; none: derived from the live ones.
+    /// File or folder with the CRDs that will be applied, seen from the working directory; none: derived
+    /// from the live ones.
     pub target_crds: Option<PathBuf>,
     /// Names in one kind that must exist in another: checked before and reported by name.
     pub references: Vec<Reference>,
@@ -307,7 +308,7 @@ pub struct Strip {
 /// Server-side apply of files, for those whose deployments nothing else applies.
 #[derive(Clone, Debug)]
 pub struct Manifests {
-    /// Files or folders, relative to the runbook.
+    /// Files or folders, seen from the working directory.
     pub files: Vec<PathBuf>,
     /// Take fields over from other managers.
     pub force: bool,

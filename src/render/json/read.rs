@@ -14,24 +14,8 @@ use crate::{
     plan::{
         Change, ClusterFacts, FieldChange, Finding, Grade, Operation, Plan, PlannedStep, RunbookFacts, State, Undo,
     },
-    runbook::StepId,
+    runbook::{KINDS, StepId},
 };
-
-/// Kinds of steps: a plan holds the program's own words for them.
-const KINDS: [&str; 12] = [
-    "client",
-    "writers",
-    "backup",
-    "migrate",
-    "owners",
-    "release",
-    "merge",
-    "gone",
-    "delete",
-    "confirm",
-    "strip",
-    "manifests",
-];
 
 /// Why a text is no plan that can be shown or applied.
 #[derive(Debug, thiserror::Error)]
@@ -107,6 +91,7 @@ pub fn read_plan(text: &str) -> Result<Plan, SavedPlanError> {
 }
 
 fn step(step: StepDocument) -> Result<PlannedStep, SavedPlanError> {
+    // A plan holds the program's own words for a kind.
     let Some(kind) = KINDS.into_iter().find(|kind| *kind == step.kind) else {
         return Err(SavedPlanError::UnknownKind { id: step.id, kind: step.kind });
     };

@@ -16,33 +16,43 @@ pub(super) struct Placed<T> {
     pub(super) span: Range<usize>,
 }
 
-/// The keys that a table knows; the others are reported with the nearest known one.
-pub(super) fn sift<T>(table: Table<T>, name: &str, problems: &mut Vec<Problem>) -> T {
-    for (span, key) in table.unknown {
-        let problem = Problem::new(span, format!("unknown key `{key}` in {name}"));
-        problems.push(match nearest(&key, table.keys.iter().copied()) {
-            Some(near) => problem.did_you_mean(Some(near)),
-            None if name == "`[[step]]`" && ["kind", "type"].contains(&key.as_str()) => problem
-                .label("the kind of a step is a table of its own")
-                .hint(format!("write `[step.KIND]`, where KIND is {}", either(KINDS))),
-            None if table.keys.is_empty() => problem.label("this table is empty"),
-            None => problem.hint(format!("{name} takes {}", either(table.keys.iter().copied()))),
-        });
-    }
-    table.body
-}
-
 /// One table while its keys are taken.
 pub(super) struct Keys<'a> {
     name: &'a str,
     span: Range<usize>,
+    /// Keys that an unknown one was probably meant to be: they are not reported as missing too.
+    mistyped: Vec<&'static str>,
     pub(super) problems: &'a mut Vec<Problem>,
 }
 
 impl<'a> Keys<'a> {
-    /// The table's name for messages, and the place of its header.
-    pub(super) fn new(name: &'a str, span: Range<usize>, problems: &'a mut Vec<Problem>) -> Self {
-        Self { name, span, problems }
+    /// Opens a table: its name for messages, its header's place, its body. Keys that it does not
+    /// know are reported with the nearest one it does.
+    pub(super) fn open<T>(name: &'a str, table: Placed<Table<T>>, problems: &'a mut Vec<Problem>) -> (T, Self) {
+        let mut keys = Self { name, span: table.span, mistyped: Vec::new(), problems };
+        for (span, key) in table.value.unknown {
+            keys.unknown(span, &key, table.value.keys);
+        }
+        (table.value.body, keys)
+    }
+
+    fn unknown(&mut self, span: Range<usize>, key: &str, known: &'static [&'static str]) {
+        let name = self.name;
+        let problem = Problem::new(span, format!("unknown key `{key}` in {name}"));
+        let is_kind = name == "`[[step]]`" && ["kind", "type"].contains(&key);
+        let near = nearest(key, known.iter().copied()).filter(|_| !is_kind);
+        self.mistyped.extend(near);
+        self.report(if is_kind {
+            problem
+                .label("the kind of a step is a table of its own")
+                .hint(format!("write `[step.KIND]`, where KIND is {}", either(KINDS)))
+        } else if near.is_some() {
+            problem.did_you_mean(near)
+        } else if known.is_empty() {
+            problem.label("this table takes no keys")
+        } else {
+            problem.hint(format!("{name} takes {}", either(known.iter().copied())))
+        });
     }
 
     /// Adds a problem.
@@ -52,18 +62,13 @@ impl<'a> Keys<'a> {
 
     /// A value that may be left out. None also where it has the wrong type, which is reported.
     pub(super) fn optional<T: Named>(&mut self, key: &str, field: Option<Field<T>>) -> Option<Placed<T>> {
-        let field = field?;
-        if field.value.is_none() {
-            let problem = Problem::new(field.span.clone(), format!("`{key}` must be {}", T::NAME));
-            self.report(problem);
-        }
-        Some(Placed { value: field.value?, span: field.span })
+        placed(key, field?, self.problems)
     }
 
     /// A value that must be there.
     pub(super) fn required<T: Named>(&mut self, key: &str, field: Option<Field<T>>) -> Option<Placed<T>> {
-        if field.is_none() {
-            self.report(Problem::new(self.span.clone(), format!("{} lacks `{key}`", self.name)));
+        if field.is_none() && !self.mistyped.contains(&key) {
+            self.report(Problem::absent(self.span.clone(), format!("{} lacks `{key}`", self.name)));
         }
         self.optional(key, field)
     }
@@ -151,16 +156,6 @@ impl<'a> Keys<'a> {
         values
     }
 
-    /// Reports a path that leads nowhere.
-    pub(super) fn exists(&mut self, written: &Placed<String>, full: &Path) {
-        if let Err(error) = full.metadata() {
-            self.report(
-                Problem::new(written.span.clone(), format!("cannot read `{}`: {error}", full.display()))
-                    .hint("paths in a runbook are relative to the runbook"),
-            );
-        }
-    }
-
     fn items<T: Named>(&mut self, key: &str, list: Vec<Field<T>>) -> Vec<Placed<T>> {
         let mut items = Vec::new();
         for field in list {
@@ -189,4 +184,22 @@ impl<'a> Keys<'a> {
         }
         Some(text)
     }
+}
+
+/// A field's value and place; a wrong type is reported.
+pub(super) fn placed<T: Named>(key: &str, field: Field<T>, problems: &mut Vec<Problem>) -> Option<Placed<T>> {
+    if field.value.is_none() {
+        problems.push(Problem::new(field.span.clone(), format!("`{key}` must be {}", T::NAME)));
+    }
+    Some(Placed { value: field.value?, span: field.span })
+}
+
+/// A path that leads somewhere; one that does not is reported.
+pub(super) fn exists(written: &Placed<String>, full: &Path, problems: &mut Vec<Problem>) -> bool {
+    let Err(error) = full.metadata() else { return true };
+    problems.push(
+        Problem::new(written.span.clone(), format!("cannot read `{}`: {error}", full.display()))
+            .hint("paths in a runbook are relative to the runbook"),
+    );
+    false
 }

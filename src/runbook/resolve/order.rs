@@ -93,7 +93,7 @@ impl Order<'_> {
             for need in &draft.needs {
                 if !self.by_id.contains_key(need.value.as_str()) {
                     let others = self.by_id.keys().copied().filter(|id| *id != draft.name());
-                    let problem = Problem::new(need.span.clone(), format!("no step has the id `{}`", need.value));
+                    let problem = Problem::absent(need.span.clone(), format!("no step has the id `{}`", need.value));
                     self.problems.push(problem.did_you_mean(nearest(&need.value, others)));
                 } else if !seen.insert(&need.value) {
                     self.problems.push(Problem::new(need.span.clone(), format!("`{}` stands here twice", need.value)));
@@ -177,7 +177,7 @@ impl Order<'_> {
             return;
         }
         let problem =
-            Problem::new(draft.place(), format!("`{}` ({kind}) does not need a `{wanted}` step", draft.name()))
+            Problem::absent(draft.place(), format!("`{}` ({kind}) does not need a `{wanted}` step", draft.name()))
                 .label(otherwise);
         self.problems.push(match self.drafts.iter().find(|draft| fits(draft) && draft.id.is_some()) {
             Some(found) => problem.hint(format!("add `{}` to the needs of `{}`", found.name(), draft.name())),
@@ -216,7 +216,7 @@ impl Order<'_> {
         let asks =
             self.drafts.iter().flat_map(|draft| &draft.kinds).find(|(kind, _)| ["release", "merge"].contains(kind));
         if let Some((kind, span)) = asks {
-            let problem = Problem::new(span.clone(), format!("`{kind}` asks for `deployer` in `[upgrade]`"));
+            let problem = Problem::absent(span.clone(), format!("`{kind}` asks for `deployer` in `[upgrade]`"));
             self.problems.push(problem.hint(
                 "name the field manager of whoever applies the CRDs: `deployer = \"argocd-controller\"` for Argo CD",
             ));
