@@ -1,4 +1,43 @@
-//! `sbx`: plan and apply the removal of a Kubernetes API version.
+//! `sbx` takes a Kubernetes API version away without losing a record: it plans the removal, carries
+//! it out step by step, proves every stored object, and says before the merge whether the merge will
+//! work.
+//!
+//! # How it flows
+//!
+//! ```text
+//! runbook text -> Runbook -> StepGraph -> observe -> Plan -> render
+//!                                                      \--> apply -> events -> render
+//! ```
+//!
+//! # Where to read, in this order
+//!
+//! | module | what it is |
+//! |---|---|
+//! | [`runbook`] | text to model; every problem with its place |
+//! | [`graph`] | model to order |
+//! | [`cluster`] | the only place that names kube: a `Reader` that cannot write, a `Writer` for apply |
+//! | [`steps`] | one file a step kind: observe, decide, run |
+//! | [`plan`] | the plan: plain data |
+//! | [`apply`] | the walk over the steps: lock, journal, approvals, waits |
+//! | [`render`] | data to text |
+//! | [`commands`] | one verb a file |
+//!
+//! Beside them stand pure pieces that several use: [`object`] (identity and lossless JSON), [`crd`],
+//! [`fields`] (field ownership), [`diff`], [`image`], [`backup`] (the files), [`files`] (manifests),
+//! [`clock`], [`suggest`].
+//!
+//! # Layers
+//!
+//! Imports point down: `object` < `runbook` < `graph`, `cluster` < `plan` < `steps` < `apply` <
+//! `render` < `commands`, `terminal`. `plan` and `render` never see `cluster`; a step's observe gets a
+//! `Reader`, only its run a `Writer`. clap is named in [`cli`] and where completions and usage need it,
+//! petgraph in [`graph`], toml in [`runbook`], console in [`terminal`] and the styles; only
+//! [`terminal`] prints. A test over the imports keeps it so.
+//!
+//! # What is not here
+//!
+//! No state file: whether a step is done is read from the live cluster. No finalizer is ever removed,
+//! no CRD or namespace deleted, no Secret's value shown.
 
 pub mod apply;
 pub mod backup;

@@ -26,7 +26,14 @@ pub struct Problem {
 impl Problem {
     /// A problem at a place of the text.
     pub fn new(span: Range<usize>, message: impl Into<String>) -> Self {
-        Self { message: message.into(), span, label: String::new(), also: Vec::new(), hints: Vec::new(), absence: false }
+        Self {
+            message: message.into(),
+            span,
+            label: String::new(),
+            also: Vec::new(),
+            hints: Vec::new(),
+            absence: false,
+        }
     }
 
     /// A problem with what is not there.

@@ -14,6 +14,7 @@ mod patch;
 mod prune;
 mod relabel;
 mod run;
+mod told;
 
 pub use observe::{Seen, observe};
 pub use run::run;
@@ -26,15 +27,10 @@ use super::{
 use crate::{
     cluster::Access,
     crd::Crd,
-    object::{ObjectRef, Resource, api_version},
-    plan::{Change, FieldChange, Finding, Operation},
+    object::{ObjectRef, Resource},
+    plan::Finding,
     runbook::{ManagedFields, Migrate, Runbook},
 };
-
-/// Bytes that all annotations of an object may have together.
-const ANNOTATION_LIMIT: usize = 262_144;
-/// Bytes of an RFC 3339 time in UTC.
-const STAMP_LENGTH: usize = 20;
 
 /// What is left of one CRD's migration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,7 +50,14 @@ pub fn decide(task: &Migrate, seen: &Seen, world: &World<'_>) -> Decision {
         match left_of(task, surveyed, world.runbook) {
             Ok(left) => {
                 if let Ok(Some(crd)) = &surveyed.crd {
-                    decision.changes.extend(changes(task, seen, crd, surveyed.records.listed(), &left, world.runbook));
+                    decision.changes.extend(told::changes(
+                        task,
+                        seen,
+                        crd,
+                        surveyed.records.listed(),
+                        &left,
+                        world.runbook,
+                    ));
                     let stored = crd.stored_versions.join(", ");
                     let records = surveyed.records.listed().len();
                     decision.details.push(format!("{}: {records} records, storedVersions {stored}", surveyed.name));
@@ -69,8 +72,10 @@ pub fn decide(task: &Migrate, seen: &Seen, world: &World<'_>) -> Decision {
                 decision.findings.push(*finding);
             }
         }
-        decision.findings.extend(findings(task, surveyed, world.runbook));
+        decision.findings.extend(told::findings(task, surveyed, world.runbook));
     }
+    let open = world.situation.survey.installed().any(|crd| crd.declares(&world.runbook.upgrade.from));
+    decision.findings.extend(told::state_annotations(&world.situation.survey, open));
     decision.findings.extend(seen.findings());
     let parts = [
         (total.rewrite, "rewrite", "objects"),
@@ -80,7 +85,6 @@ pub fn decide(task: &Migrate, seen: &Seen, world: &World<'_>) -> Decision {
     ];
     let said: Vec<String> =
         parts.iter().filter(|(n, ..)| *n > 0).map(|(n, verb, what)| format!("{verb} {n} {what}")).collect();
-    let open = world.situation.survey.installed().any(|crd| crd.declares(&world.runbook.upgrade.from));
     decision.settled = said.is_empty() && blocked == 0 && !open;
     decision.summary = match (said.is_empty(), blocked) {
         (false, _) => said.join(", "),
@@ -176,100 +180,6 @@ fn unreadable(crd: &Crd, runbook: &Runbook, words: &str, culprits: &[(ObjectRef,
         )
     };
     Finding::blocker(text).hint(hint)
-}
-
-fn findings(task: &Migrate, surveyed: &Surveyed, runbook: &Runbook) -> Vec<Finding> {
-    let (from, to) = (&runbook.upgrade.from, &runbook.upgrade.to);
-    let mut findings = Vec::new();
-    let Ok(Some(crd)) = &surveyed.crd else { return findings };
-    let records = surveyed.records.listed();
-    if let Some(Err(error)) = &surveyed.reads_at_from {
-        let expected = crd.stored_versions == [to.clone()]
-            || (task.stamp.is_some() && records.iter().all(|record| is_stamped(task, record, crd)));
-        let service = crd.webhook.as_ref().map_or_else(String::new, |service| {
-            format!(" (Service {}/{}, port {})", service.namespace, service.name, service.port)
-        });
-        let text = format!("the conversion of {}{service} does not work: {error}", crd.plural);
-        findings.push(if expected {
-            Finding::warning(text).hint(format!(
-                "its records are expected to be {to} already; each is proved without a conversion, and one that is \
-                 not stops the run before anything is pruned"
-            ))
-        } else {
-            Finding::blocker(text).hint("put the webhook and the controller that answers it back, then plan again")
-        });
-    }
-    if let Some(condition) = crd.condition("StorageMigrating") {
-        let words = condition.get("message").and_then(serde_json::Value::as_str).unwrap_or_default();
-        findings.push(Finding::warning(format!("{} is being migrated by another migrator: {words}", surveyed.name)));
-    }
-    for record in records.iter().filter(|record| record.deleting) {
-        findings
-            .push(Finding::note("is being deleted; its record is rewritten all the same").about(record.object.clone()));
-    }
-    if let Some(stamp) = &task.stamp {
-        let room = ANNOTATION_LIMIT.saturating_sub(stamp.len() + STAMP_LENGTH);
-        for record in records.iter().filter(|record| record.stamp.is_none() && record.annotation_bytes > room) {
-            let text = format!("its annotations have {} bytes; the stamp would exceed 262144", record.annotation_bytes);
-            findings
-                .push(Finding::blocker(text).hint("leave out `stamp`, or shorten them").about(record.object.clone()));
-        }
-    }
-    let carrying = records.iter().filter(|record| !record.state_annotations.is_empty()).count();
-    if carrying > 0 {
-        findings.push(
-            Finding::warning(format!(
-                "{carrying} {} carry annotations of the conversion that hold the whole old object, environment values \
-                 included; {}",
-                crd.plural,
-                if crd.declares(from) { "the first rewrite keeps them for ever" } else { "they stay for ever" }
-            ))
-            .hint("a `strip` step after the merge removes them"),
-        );
-    }
-    if task.managed_fields == ManagedFields::Keep && records.iter().any(|record| !record.entries.is_empty()) {
-        findings.push(Finding::warning(format!(
-            "managedFields of {} that name {from} are kept: no server-side apply of these objects works after the drop",
-            crd.plural
-        )));
-    }
-    findings
-}
-
-fn changes(task: &Migrate, seen: &Seen, crd: &Crd, records: &[Record], left: &Left, runbook: &Runbook) -> Vec<Change> {
-    let (old, new) = (api_version(&crd.group, &runbook.upgrade.from), api_version(&crd.group, &runbook.upgrade.to));
-    let mut changes = Vec::new();
-    for record in records {
-        let mut fields = Vec::new();
-        if left.relabel > 0 {
-            for entry in &record.entries {
-                let path = format!("metadata.managedFields[{} {}].apiVersion", entry.manager, entry.operation);
-                let after = (task.managed_fields == ManagedFields::Relabel).then_some(new.as_str());
-                fields.push(FieldChange::new(path, Some(&old), after));
-            }
-        }
-        if let Some(stamp) = task.stamp.as_ref().filter(|_| !is_stamped(task, record, crd))
-            && left.rewrite > 0
-        {
-            let path = format!("metadata.annotations[{stamp}]");
-            fields.push(FieldChange::new(path, record.stamp.as_deref(), Some("<time of the rewrite>")));
-        }
-        if let Some((_, defaults)) = seen.defaulted.iter().find(|(object, _)| *object == record.object) {
-            fields.extend(defaults.iter().cloned());
-        }
-        if !fields.is_empty() || left.rewrite > 0 {
-            changes.push(Change { operation: Operation::Update, object: record.object.clone(), fields });
-        }
-    }
-    if left.prune {
-        let before = crd.stored_versions.join(", ");
-        changes.push(Change {
-            operation: Operation::Update,
-            object: crd.object.reference(),
-            fields: vec![FieldChange::new("status.storedVersions", Some(&before), Some(&runbook.upgrade.to))],
-        });
-    }
-    changes
 }
 
 /// Reads and patches records, and the `/status` of each CRD.
