@@ -36,6 +36,11 @@ pub(super) async fn observe(look: &Look<'_>) -> Rights {
             }
         }
     }
+    let lock = Some(look.runbook.cluster.lock_namespace.as_str());
+    for verb in ["get", "create", "update"] {
+        let changing = look.runbook.steps.iter().filter(|step| !step.task.is_gate()).map(|step| step.id.clone());
+        needed.insert(access(verb, "coordination.k8s.io", "leases", lock, None), changing.collect());
+    }
     let mut answers = Rights::default();
     let reviews = needed.into_iter().map(async |(access, steps)| {
         let answer = look.reader.may(&access).await;

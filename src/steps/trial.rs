@@ -24,6 +24,8 @@ pub enum Target {
     ConversionStays,
     /// Refused over something that no step takes out of the way.
     Refused(String),
+    /// The deployer never server-side-applied the CRD: nobody can tell what its apply will hold.
+    Underivable(String),
     /// Could not be asked.
     NotChecked(String),
     /// The CRD declares `from` no more.
@@ -50,7 +52,7 @@ pub async fn target(reader: &Reader, runbook: &Runbook, crd: &Crd, file: Option<
         return Target::Applied;
     }
     let Some(deployer) = &runbook.upgrade.deployer else {
-        return Target::NotChecked("the runbook names no `deployer`".into());
+        return Target::Underivable("the runbook names no `deployer`".into());
     };
     let object = match file {
         Some(file) => file.clone(),
@@ -61,7 +63,7 @@ pub async fn target(reader: &Reader, runbook: &Runbook, crd: &Crd, file: Option<
                 }
                 object
             }
-            None => return Target::NotChecked(format!("`{deployer}` has never server-side-applied this CRD")),
+            None => return Target::Underivable(format!("`{deployer}` has never server-side-applied it")),
         },
     };
     match reader.dry_run_apply(&crd_resource(), &object, deployer, true).await {

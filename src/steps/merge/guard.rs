@@ -47,7 +47,8 @@ pub async fn ready(run: &Run<'_>) -> Result<(), Stop> {
             writers.push(format!("{} by {}", record.object, managers.join(", ")));
         }
         match targets.trial(reader, runbook, crd).await {
-            Target::Accepted | Target::Applied => {}
+            // The plan says that it could not be tried; whoever types the phrase has read it.
+            Target::Accepted | Target::Applied | Target::Underivable(_) => {}
             Target::NotChecked(words) => {
                 refused.push((Some(crd.object.reference()), format!("could not be asked: {words}")));
             }

@@ -113,6 +113,8 @@ fn finding(crd: &ObjectRef, target: &Target, world: &World<'_>) -> Option<Findin
                 .resolved_by(world.first_of_kind("release"))
         }
         Target::Refused(words) => Finding::blocker(format!("the deployer's apply would be refused: {words}")),
+        Target::Underivable(words) => Finding::not_checked(format!("whether the target CRD is accepted: {words}"))
+            .hint("name the files that will be applied: `target-crds` in `[upgrade]`"),
         Target::NotChecked(words) => Finding::not_checked(format!("whether the target CRD is accepted: {words}")),
     };
     Some(finding.about(crd.clone()))

@@ -10,7 +10,7 @@ use super::{
     patch::patch,
 };
 use crate::{
-    cluster::Content,
+    cluster::{Content, Reader},
     crd::Crd,
     object::{Object, ObjectRef},
     plan::{FieldChange, Finding},
@@ -42,14 +42,8 @@ pub struct Seen {
 
 /// Looks for other migrators and for names that lead nowhere.
 pub async fn observe(task: &Migrate, look: &Look<'_>) -> Seen {
-    let mut seen = Seen::default();
-    for resource in migration_resources() {
-        let mut pages = look.reader.pages(&resource, None, Content::Full);
-        while let Ok(Some(page)) = pages.next().await {
-            seen.running
-                .extend(page.iter().filter(|object| runs_on(object, look)).map(|object| object.name().to_owned()));
-        }
-    }
+    let running = others_at_work(look.reader, &look.runbook.upgrade.crds).await;
+    let mut seen = Seen { running, ..Seen::default() };
     for surveyed in &look.survey.crds {
         if let (Ok(Some(crd)), Records::Listed(_)) = (&surveyed.crd, &surveyed.records) {
             rehearse(task, crd, look, &mut seen).await;
@@ -107,18 +101,25 @@ async fn rehearse(task: &Migrate, crd: &Crd, look: &Look<'_>, seen: &mut Seen) {
     seen.unchecked.extend(denied.map(|words| format!("a dry run of the rewrite of {}: {words}", crd.plural)));
 }
 
-/// Whether a `StorageVersionMigration` is about one of the upgrade's kinds and has not ended.
-fn runs_on(object: &Object, look: &Look<'_>) -> bool {
+/// `StorageVersionMigration`s of these CRDs that have not ended, by name. An API that is absent has none.
+pub(super) async fn others_at_work(reader: &Reader, crds: &[String]) -> Vec<String> {
+    let mut running = Vec::new();
+    for resource in migration_resources() {
+        let mut pages = reader.pages(&resource, None, Content::Full);
+        while let Ok(Some(page)) = pages.next().await {
+            running.extend(page.iter().filter(|object| runs_on(object, crds)).map(|object| object.name().to_owned()));
+        }
+    }
+    running
+}
+
+fn runs_on(object: &Object, crds: &[String]) -> bool {
     let ended = object.items("/status/conditions").iter().any(|condition| {
         let text = |key: &str| condition.get(key).and_then(serde_json::Value::as_str);
         matches!(text("type"), Some("Succeeded" | "Failed")) && text("status") == Some("True")
     });
-    let name = format!(
-        "{}.{}",
-        object.str("/spec/resource/resource").unwrap_or_default(),
-        object.str("/spec/resource/group").unwrap_or_default()
-    );
-    !ended && look.runbook.upgrade.crds.contains(&name)
+    let part = |key: &str| object.str(&format!("/spec/resource/{key}")).unwrap_or_default();
+    !ended && crds.contains(&format!("{}.{}", part("resource"), part("group")))
 }
 
 async fn check(reference: &Reference, look: &Look<'_>, seen: &mut Seen) {

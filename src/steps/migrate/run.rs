@@ -6,6 +6,7 @@ use futures::{StreamExt, stream};
 
 use super::{
     defaults::{defaults_set, schema},
+    observe::others_at_work,
     patch::patch,
     prune::prune,
 };
@@ -21,6 +22,10 @@ use crate::{
     },
 };
 
+/// How long another migrator is waited for.
+const OTHERS: Duration = Duration::from_secs(600);
+/// Between two looks at it.
+const POLL: Duration = Duration::from_secs(2);
 /// Passes over one CRD before somebody must look: each may find objects that others wrote meanwhile.
 const PASSES: usize = 20;
 
@@ -51,6 +56,7 @@ struct Migration<'a> {
 impl Migration<'_> {
     async fn run(&self) -> Result<(), Stop> {
         loop {
+            self.alone().await?;
             let crd = self.settled().await?;
             self.prove(&crd).await?;
             let now = self.crd().await?;
@@ -100,6 +106,37 @@ impl Migration<'_> {
             let left = Duration::try_from(until.duration_since(now)).unwrap_or_default();
             tokio::select! {
                 () = clock.sleep(left) => {}
+                () = run.interrupt.asked() => return Err(self.interrupted(0, 0)),
+            }
+        }
+    }
+
+    /// Waits until no other migrator is at work on this CRD; Kubernetes has its own from 1.37 on,
+    /// which prunes too (design, fact 9).
+    async fn alone(&self) -> Result<(), Stop> {
+        let run = self.run;
+        let clock = run.writer.reader().clock();
+        let until = clock.now().checked_add(OTHERS).unwrap_or(jiff::Timestamp::MAX);
+        let mut said = false;
+        loop {
+            let mut others = others_at_work(run.writer.reader(), &[self.name.to_owned()]).await;
+            if self.crd().await?.condition("StorageMigrating").is_some() {
+                others.push("the API server's own".into());
+            }
+            if others.is_empty() {
+                return Ok(());
+            }
+            if clock.now() >= until {
+                let others = others.join(", ");
+                return Err(Stop::Unmet(format!("{} is still being migrated by others: {others}", self.name)));
+            }
+            if !said {
+                let what = format!("another migration of {} to end: {}", self.name, others.join(", "));
+                (run.report)(Progress::Waiting { what, until });
+                said = true;
+            }
+            tokio::select! {
+                () = clock.sleep(POLL) => {}
                 () = run.interrupt.asked() => return Err(self.interrupted(0, 0)),
             }
         }
