@@ -139,7 +139,8 @@ async fn dry_run(
             Some(namespace) => Asked::Said(Verdict::Later(format!("Namespace {namespace}"))),
             None => refused(error.words()),
         },
-        Err(error) if error.is_forbidden() || error.may_heal() || error.status().is_none() => {
+        // A 500 is an answer here: so says the server of a value of the wrong type.
+        Err(error) if error.is_forbidden() || error.is_busy() || matches!(error.code(), 0 | 504) => {
             not_checked(error.words())
         }
         Err(error) => Asked::Said(Verdict::Refused(causes(&error))),
