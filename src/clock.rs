@@ -4,6 +4,8 @@
 //! are judged against times the API server wrote. A rehearsal and the tests turn the clock.
 
 use std::{
+    fmt,
+    pin::Pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -12,24 +14,31 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::watch;
 
 /// A shared clock; clones tell the same time.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Clock(Arc<Inner>);
 
-#[derive(Debug)]
 struct Inner {
     mode: Mode,
-    /// What is added to this machine's clock.
+    /// What is added to this machine's clock, or to the start of a played one.
     ahead: Mutex<SignedDuration>,
     /// Held clocks: until when somebody waits. Tests await it instead of sleeping.
     waiting: watch::Sender<Option<Timestamp>>,
     turned: watch::Sender<u64>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What the rest of the world does while somebody waits.
+pub type World = Box<dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+
 enum Mode {
     Real,
-    Jumping,
     Held,
+    Played { start: Timestamp, world: World },
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Clock").field(&self.now()).finish()
+    }
 }
 
 impl Clock {
@@ -38,14 +47,19 @@ impl Clock {
         Self::of(Mode::Real)
     }
 
-    /// A wait turns the clock instead of taking time.
-    pub fn jumping() -> Self {
-        Self::of(Mode::Jumping)
-    }
-
     /// A wait lasts until [`Clock::turn`] has turned the clock past its end.
     pub fn held() -> Self {
         Self::of(Mode::Held)
+    }
+
+    /// Time stands still but for waits: each turns the clock by its length, and the world has its move.
+    pub fn played(start: Timestamp, world: World) -> Self {
+        Self::of(Mode::Played { start, world })
+    }
+
+    /// A played clock that starts now, in a world where nothing happens.
+    pub fn jumping() -> Self {
+        Self::played(Timestamp::now(), Box::new(|| Box::pin(tokio::task::yield_now())))
     }
 
     fn of(mode: Mode) -> Self {
@@ -65,14 +79,18 @@ impl Clock {
     /// Now.
     pub fn now(&self) -> Timestamp {
         let ahead = *self.ahead();
-        Timestamp::now().checked_add(ahead).unwrap_or(Timestamp::MAX)
+        let base = match &self.0.mode {
+            Mode::Played { start, .. } => *start,
+            Mode::Real | Mode::Held => Timestamp::now(),
+        };
+        base.checked_add(ahead).unwrap_or(Timestamp::MAX)
     }
 
     /// Takes over the server's time, to the second that a `Date` header has.
     pub fn follow(&self, server: Timestamp) {
         let behind = server.duration_since(Timestamp::now());
         // Under two seconds is the header's own coarseness and the way it travelled.
-        if self.0.mode == Mode::Real && behind.abs() >= SignedDuration::from_secs(2) {
+        if matches!(self.0.mode, Mode::Real) && behind.abs() >= SignedDuration::from_secs(2) {
             *self.ahead() = behind;
         }
     }
@@ -88,25 +106,21 @@ impl Clock {
 
     /// Waits.
     pub async fn sleep(&self, wait: Duration) {
-        match self.0.mode {
+        match &self.0.mode {
             Mode::Real => tokio::time::sleep(wait).await,
-            Mode::Jumping => {
+            Mode::Played { world, .. } => {
                 self.turn(wait);
-                // Lets whoever plays the rest of the world have a turn.
-                tokio::time::sleep(Duration::from_millis(2)).await;
+                world().await;
             }
-            Mode::Held => {
-                let mut turned = self.0.turned.subscribe();
-                let end = self.now().checked_add(wait).unwrap_or(Timestamp::MAX);
-                self.0.waiting.send_replace(Some(end));
-                while self.now() < end {
-                    if turned.changed().await.is_err() {
-                        break;
-                    }
-                }
-                self.0.waiting.send_replace(None);
-            }
+            Mode::Held => self.held_until(self.now().checked_add(wait).unwrap_or(Timestamp::MAX)).await,
         }
+    }
+
+    async fn held_until(&self, end: Timestamp) {
+        let mut turned = self.0.turned.subscribe();
+        self.0.waiting.send_replace(Some(end));
+        while self.now() < end && turned.changed().await.is_ok() {}
+        self.0.waiting.send_replace(None);
     }
 
     /// Held clocks: resolves once somebody waits, with the end of that wait.

@@ -84,6 +84,14 @@ impl Writer {
         self.reader.transport.json(&apply(resource, object, FIELD_MANAGER, force)).await.map(Object)
     }
 
+    /// Server-side apply in another manager's name, taking fields over: what a rehearsal plays.
+    ///
+    /// # Errors
+    /// The server's.
+    pub async fn apply_as(&self, resource: &Resource, object: &Object, manager: &str) -> Result<Object, ClusterError> {
+        self.reader.transport.json(&apply(resource, object, manager, true)).await.map(Object)
+    }
+
     /// Deletes exactly this object in exactly this state.
     ///
     /// # Errors

@@ -27,13 +27,23 @@ use crate::{
 /// The backups found where the runbook puts them.
 #[derive(Clone, Debug)]
 pub struct Seen {
-    /// What the search came to.
+    /// What the search came to, folders as seen from the working directory.
     pub found: Found,
 }
 
 /// Searches the working directory.
 pub fn observe(task: &Backup, look: &Look<'_>) -> Seen {
-    Seen { found: find(task, look.cluster_uid, look.runbook, look.working_dir) }
+    let mut found = find(task, look.cluster_uid, look.runbook, look.working_dir);
+    let verified = found.verified.as_mut().map(|(folder, _)| folder);
+    let broken = found.broken.as_mut().map(|(folder, _)| folder);
+    for folder in verified.into_iter().chain(broken).chain(&mut found.unfinished) {
+        *folder = shown(folder, look.working_dir).to_owned();
+    }
+    Seen { found }
+}
+
+fn shown<'a>(folder: &'a Path, working_dir: &Path) -> &'a Path {
+    folder.strip_prefix(working_dir).unwrap_or(folder)
 }
 
 fn find(task: &Backup, cluster_uid: Option<&str>, runbook: &Runbook, working_dir: &Path) -> Found {
@@ -154,7 +164,8 @@ pub async fn run(task: &Backup, run: &Run<'_>) -> Result<(), Stop> {
     let uid = situation.server.cluster_uid.as_deref();
     let found = find(task, uid, run.runbook, run.working_dir);
     if let Some((folder, what)) = found.broken {
-        return Err(Stop::failed(format!("backup {} is not as it was written: {what}", folder.display()))
+        let folder = shown(&folder, run.working_dir).display();
+        return Err(Stop::failed(format!("backup {folder} is not as it was written: {what}"))
             .hint("put it back as it was, or move it away to have a new one taken"));
     }
     let (folder, mut manifest) = found.verified.unwrap_or_else(|| {
@@ -172,26 +183,48 @@ pub async fn run(task: &Backup, run: &Run<'_>) -> Result<(), Stop> {
         (backup::folder(&task.to, run.run_id, run.working_dir), manifest)
     });
     backup::create_folder(&folder).map_err(|error| io_stop(&folder, &error))?;
-    let suffix = if manifest.files.is_empty() { String::new() } else { format!(".{}", run.run_id) };
+    // What is appended keeps apart from what is there.
+    let suffix = match manifest.files.iter().filter(|file| file.name.starts_with("crds")).count() {
+        0 => String::new(),
+        earlier => format!(".{}", earlier + 1),
+    };
     let mut files = Files { folder: folder.clone(), suffix, written: Vec::new() };
 
     save_crds(&mut files, run)?;
-    for crd in situation.survey.installed() {
+    for surveyed in &situation.survey.crds {
+        let Ok(Some(crd)) = &surveyed.crd else { continue };
         if run.interrupt.is_set() {
             return Err(Stop::Interrupted("the backup is not finished; nothing was touched".into()));
         }
-        save_records(&mut files, &mut manifest, crd, run).await?;
+        // A webhook that is gone is no reason to touch records without a copy: what reads is kept.
+        let unreadable = surveyed.reads_at_from.as_ref().is_some_and(Result::is_err);
+        let versions: Vec<&str> = crd
+            .versions
+            .iter()
+            .filter(|version| version.served && !(unreadable && version.name == run.runbook.upgrade.from))
+            .map(|version| version.name.as_str())
+            .collect();
+        if unreadable {
+            let text = format!(
+                "{} cannot be read at {}: kept at {}",
+                crd.plural,
+                run.runbook.upgrade.from,
+                versions.join(", ")
+            );
+            (run.report)(Progress::Said(text));
+        }
+        save_records(&mut files, &mut manifest, crd, &versions, run).await?;
     }
     let wanted = Wanted::of(&situation.survey, &situation.seen, run.runbook);
     save_children(&mut files, &mut manifest, &wanted)?;
     save_deletes(&mut files, &mut manifest, &wanted, run).await?;
 
     manifest.files.append(&mut files.written);
-    backup::seal(&folder, &manifest).map_err(|what| Stop::failed(format!("backup {}: {what}", folder.display())))?;
+    let shown = shown(&folder, run.working_dir).display();
+    backup::seal(&folder, &manifest).map_err(|what| Stop::failed(format!("backup {shown}: {what}")))?;
     let objects: usize = manifest.files.iter().map(|file| file.objects).sum();
     (run.report)(Progress::Said(format!(
-        "backup {} verified: {objects} objects in {} files",
-        folder.display(),
+        "backup {shown} verified: {objects} objects in {} files",
         manifest.files.len()
     )));
     Ok(())
@@ -239,14 +272,20 @@ fn save_crds(files: &mut Files, run: &Run<'_>) -> Result<(), Stop> {
     files.finish(file)
 }
 
-/// Every object of a CRD at every served version, those aside that the manifest covers.
-async fn save_records(files: &mut Files, manifest: &mut Manifest, crd: &Crd, run: &Run<'_>) -> Result<(), Stop> {
+/// Every object of a CRD at each of these versions, those aside that the manifest covers.
+async fn save_records(
+    files: &mut Files,
+    manifest: &mut Manifest,
+    crd: &Crd,
+    versions: &[&str],
+    run: &Run<'_>,
+) -> Result<(), Stop> {
     let name = crd.name().to_owned();
     let covered = manifest.records.get(&name).cloned().unwrap_or_default();
     let mut at_version: Vec<(String, BTreeMap<String, ObjectRef>)> = Vec::new();
-    for version in crd.versions.iter().filter(|version| version.served) {
-        let resource = crd.resource(&version.name);
-        let mut file = files.start(&format!("{name}.{}", version.name))?;
+    for &version in versions {
+        let resource = crd.resource(version);
+        let mut file = files.start(&format!("{name}.{version}"))?;
         let mut uids = BTreeMap::new();
         let mut pages = run.writer.reader().pages(&resource, None, Content::Full);
         while let Some(page) = pages.next().await.map_err(|error| Stop::failed(format!("backup: {error}")))? {
@@ -260,7 +299,7 @@ async fn save_records(files: &mut Files, manifest: &mut Manifest, crd: &Crd, run
             }
         }
         files.finish(file)?;
-        at_version.push((version.name.clone(), uids));
+        at_version.push((version.to_owned(), uids));
     }
     reject_lost(&at_version, crd, run).await?;
     // Covered is what every version holds; an object born in between is appended by the next look.
