@@ -61,6 +61,8 @@ impl Bench {
              deployer = \"argocd-controller\"\ncrds = {crds:?}\n"
         );
         fs::write(&path, format!("{head}{steps}"))?;
+        // What a `manifests` step is told to read must be there when the runbook is.
+        fs::write(folder.path().join("settings.json"), "")?;
         let runbook = load(&path).map_err(|error| format!("{error:?}"))?;
         let graph = StepGraph::of(&runbook).map_err(|cycle| format!("{cycle:?}"))?;
         let reader = connect(Some(&fixture.plane.kubeconfig(user)?), CONTEXT, Clock::real()).await?;
@@ -370,13 +372,8 @@ async fn manifests(fixture: Fixture) -> Result<()> {
     let api = fixture.plane.api("cluster").await?;
     let steps = "[[step]]\nid = \"backup\"\n[step.backup]\nto = \"b-{run}\"\n\
                  [[step]]\nid = \"migrate\"\nneeds = [\"backup\"]\n[step.migrate]\n\
-                 [[step]]\nid = \"files\"\nneeds = [\"migrate\"]\n[step.manifests]\nfiles = [\".\"]\n";
+                 [[step]]\nid = \"files\"\nneeds = [\"migrate\"]\n[step.manifests]\nfiles = [\"settings.json\"]\n";
     let mut bench = Bench::new(&fixture, "admin", steps).await?;
-    for step in &mut bench.runbook.steps {
-        if let sbx::runbook::Task::Manifests(task) = &mut step.task {
-            task.holds_upgraded_crd = false;
-        }
-    }
     let settings = bench.folder.path().join("settings.json");
     let write = |size: u64, token: &str| {
         let metadata = |name: &str| json!({"name": name, "namespace": "new"});
