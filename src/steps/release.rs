@@ -5,6 +5,8 @@
 //! Released means: nobody but the deployer owns anything below `spec.conversion`. The values stay,
 //! so the webhook goes on working (design, fact 10).
 
+use std::time::Duration;
+
 use futures::future::join_all;
 use serde_json::{Value, json};
 
@@ -23,7 +25,9 @@ use crate::{
 };
 
 /// Times a conflict is met by looking again.
-const ATTEMPTS: usize = 5;
+const ATTEMPTS: u32 = 6;
+/// Grows with the square of the attempts: half a minute in all.
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// What was seen of each CRD that still declares `from`.
 #[derive(Clone, Debug, Default)]
@@ -159,7 +163,9 @@ async fn read(name: &str, run: &Run<'_>) -> Result<Crd, Stop> {
 }
 
 async fn release(name: &str, run: &Run<'_>) -> Result<(), Stop> {
-    for _ in 0..ATTEMPTS {
+    for attempt in 0..ATTEMPTS {
+        // Whoever writes at the same moment, or a server that restarts, gets a growing pause.
+        run.writer.reader().clock().sleep(PAUSE * attempt * attempt).await;
         let crd = read(name, run).await?;
         let deployer = run.runbook.upgrade.deployer.as_deref().unwrap_or_default();
         let mut entries = crd.object.managed_fields().to_vec();

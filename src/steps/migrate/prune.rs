@@ -1,5 +1,7 @@
 //! `status.storedVersions` to exactly `[to]`: a promise that nothing checks, so it is made last.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use crate::{
@@ -8,7 +10,9 @@ use crate::{
 };
 
 /// Times a conflict is met by looking again.
-const ATTEMPTS: usize = 5;
+const ATTEMPTS: u32 = 6;
+/// Grows with the square of the attempts: half a minute in all.
+const PAUSE: Duration = Duration::from_millis(500);
 
 /// Prunes one CRD, after looking again that it is the one whose records were proved, and reads back.
 ///
@@ -18,7 +22,9 @@ pub(super) async fn prune(run: &Run<'_>, proved: &Crd) -> Result<(), Stop> {
     let (name, to) = (proved.name(), &run.runbook.upgrade.to);
     let reader = run.writer.reader();
     let fail = |text: String| Stop::failed(format!("CRD {name}: {text}; its storedVersions were left alone"));
-    for _ in 0..ATTEMPTS {
+    for attempt in 0..ATTEMPTS {
+        // Whoever writes at the same moment, or a server that restarts, gets a growing pause.
+        run.writer.reader().clock().sleep(PAUSE * attempt * attempt).await;
         let now = match reader.get(&crd_resource(), None, name).await {
             Ok(Some(now)) => Crd::of(now),
             Ok(None) => return Err(fail("it is gone".into())),

@@ -11,13 +11,13 @@ use super::{
     prune::prune,
 };
 use crate::{
-    cluster::Content,
+    cluster::{Content, Pages},
     crd::{Crd, crd_resource},
     object::{Object, ObjectRef, Resource},
     runbook::{Migrate, Task},
     steps::{
         Outcome, Progress, Run, Seen, Stop, backup,
-        pace::WIDTH,
+        pace::{Hold, WIDTH},
         touch::{Touched, touch},
     },
 };
@@ -186,14 +186,14 @@ impl Migration<'_> {
         let content = if careful { Content::Full } else { Content::Metadata };
         let mut pages = reader.pages(&resource, None, content);
         let stamp = format!("{:.0}", reader.clock().now());
-        while let Some(page) = pages.next().await.map_err(|error| Stop::failed(error.to_string()))? {
+        while let Some(page) = self.next_page(&mut pages).await? {
             let (ready, unready): (Vec<Object>, Vec<Object>) = page
                 .into_iter()
                 .filter(|object| !proved.contains(object.uid()))
                 .partition(|object| covered.contains(object.uid()));
             seen.uncovered += unready.len();
             let build = |object: &Object| Some(patch(self.task, &run.runbook.upgrade, crd, object, &stamp));
-            let mut touches = stream::iter(ready)
+            let mut touches = stream::iter(ready.into_iter().take_while(|_| !run.interrupt.is_set()))
                 .map(async |object| {
                     if careful {
                         self.try_first(&object, crd, &resource, &stamp).await?;
@@ -217,11 +217,10 @@ impl Migration<'_> {
                 if touched.outcome != Outcome::Unchanged {
                     (run.report)(touched.progress());
                 }
-                if run.interrupt.is_set() {
-                    // What is in flight ends with the stream; nothing new starts.
-                    while touches.next().await.is_some() {}
-                    return Err(self.interrupted(proved.len(), proved.len() + seen.rewritten));
-                }
+            }
+            // What was in flight has ended; nothing new was started.
+            if run.interrupt.is_set() {
+                return Err(self.interrupted(proved.len(), proved.len() + seen.rewritten));
             }
         }
         if failures.is_empty() {
@@ -237,6 +236,24 @@ impl Migration<'_> {
             failures,
             hint: Some("mend what the server says, then run again: it does the rest".into()),
         })
+    }
+
+    /// The next page; what should heal, such as a webhook that rotates its certificate, is held for.
+    async fn next_page(&self, pages: &mut Pages<'_>) -> Result<Option<Vec<Object>>, Stop> {
+        let mut hold = Hold::default();
+        loop {
+            match pages.next().await {
+                Err(error) if error.may_heal() && hold.wait(&error, self.run).await => {}
+                Err(error) if self.run.interrupt.is_set() => {
+                    return Err(Stop::Interrupted(format!("{}: {error}", self.name)));
+                }
+                Err(error) => {
+                    let text = format!("{}: {}; nothing of it was pruned", self.name, Hold::words(&error));
+                    return Err(Stop::failed(text).hint("mend what the server says, then run again: it does the rest"));
+                }
+                Ok(page) => return Ok(page),
+            }
+        }
     }
 
     /// Whether the dry run before this step saw that rewriting this kind sets defaults.
