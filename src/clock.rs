@@ -19,11 +19,34 @@ pub struct Clock(Arc<Inner>);
 
 struct Inner {
     mode: Mode,
-    /// What is added to this machine's clock, or to the start of a played one.
+    /// What is added to this machine's clock.
     ahead: Mutex<SignedDuration>,
     /// Held clocks: until when somebody waits. Tests await it instead of sleeping.
     waiting: watch::Sender<Option<Timestamp>>,
     turned: watch::Sender<u64>,
+}
+
+/// The hands of a clock that is turned by hand. Clones show the same time.
+#[derive(Clone, Debug)]
+pub struct Hands(Arc<Mutex<Timestamp>>);
+
+impl Hands {
+    /// Hands that show this time.
+    pub fn at(time: Timestamp) -> Self {
+        Self(Arc::new(Mutex::new(time)))
+    }
+
+    /// The time they show.
+    pub fn now(&self) -> Timestamp {
+        // A time is whole whatever its last writer did.
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Turns them forward.
+    pub fn turn(&self, by: Duration) {
+        let mut time = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *time = time.checked_add(by).unwrap_or(Timestamp::MAX);
+    }
 }
 
 /// What the rest of the world does while somebody waits.
@@ -32,7 +55,7 @@ pub type World = Box<dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send
 enum Mode {
     Real,
     Held,
-    Played { start: Timestamp, world: World },
+    Played { hands: Hands, world: World },
 }
 
 impl fmt::Debug for Clock {
@@ -53,13 +76,13 @@ impl Clock {
     }
 
     /// Time stands still but for waits: each turns the clock by its length, and the world has its move.
-    pub fn played(start: Timestamp, world: World) -> Self {
-        Self::of(Mode::Played { start, world })
+    pub fn played(hands: Hands, world: World) -> Self {
+        Self::of(Mode::Played { hands, world })
     }
 
     /// A played clock that starts now, in a world where nothing happens.
     pub fn jumping() -> Self {
-        Self::played(Timestamp::now(), Box::new(|| Box::pin(tokio::task::yield_now())))
+        Self::played(Hands::at(Timestamp::now()), Box::new(|| Box::pin(tokio::task::yield_now())))
     }
 
     fn of(mode: Mode) -> Self {
@@ -78,12 +101,10 @@ impl Clock {
 
     /// Now.
     pub fn now(&self) -> Timestamp {
-        let ahead = *self.ahead();
-        let base = match &self.0.mode {
-            Mode::Played { start, .. } => *start,
-            Mode::Real | Mode::Held => Timestamp::now(),
-        };
-        base.checked_add(ahead).unwrap_or(Timestamp::MAX)
+        match &self.0.mode {
+            Mode::Played { hands, .. } => hands.now(),
+            Mode::Real | Mode::Held => Timestamp::now().checked_add(*self.ahead()).unwrap_or(Timestamp::MAX),
+        }
     }
 
     /// Takes over the server's time, to the second that a `Date` header has.
@@ -97,9 +118,12 @@ impl Clock {
 
     /// Turns the clock forward.
     pub fn turn(&self, by: Duration) {
-        {
-            let mut ahead = self.ahead();
-            *ahead = ahead.saturating_add(SignedDuration::try_from(by).unwrap_or(SignedDuration::MAX));
+        match &self.0.mode {
+            Mode::Played { hands, .. } => hands.turn(by),
+            Mode::Real | Mode::Held => {
+                let mut ahead = self.ahead();
+                *ahead = ahead.saturating_add(SignedDuration::try_from(by).unwrap_or(SignedDuration::MAX));
+            }
         }
         self.0.turned.send_modify(|turns| *turns += 1);
     }

@@ -55,6 +55,7 @@ pub mod graph;
 pub mod image;
 pub mod object;
 pub mod plan;
+pub mod rehearse;
 pub mod render;
 pub mod runbook;
 pub mod steps;

@@ -14,7 +14,7 @@ use super::{
     words::{self, Tally},
     wrap::{cut, hang, pad, wrap},
 };
-use crate::plan::{Plan, State};
+use crate::plan::{Finding, Grade, Plan, State};
 
 /// Narrower than this, lines run over instead.
 const NARROWEST: usize = 60;
@@ -26,19 +26,33 @@ const LAST: usize = 200;
 
 /// The plan for a terminal.
 pub fn plan_text(plan: &Plan, view: &View) -> String {
-    let mut page = Page {
-        view: View { width: view.width.max(NARROWEST), ..*view },
-        plan,
-        out: String::new(),
-        cut_rows: BTreeSet::new(),
-        folded: false,
-    };
+    let mut page = Page::new(plan, view);
     page.heading();
     page.table();
     page.findings_of_the_plan();
     for step in &plan.steps {
         page.step(step);
     }
+    page.ending();
+    page.out
+}
+
+/// The table of a plan, what would block were it not for another step, and the counts: for who has
+/// the rest at hand.
+pub fn plan_overview(plan: &Plan, view: &View) -> String {
+    let mut page = Page::new(plan, view);
+    page.heading();
+    page.table();
+    for step in &plan.steps {
+        let blockers: Vec<Finding> =
+            step.findings.iter().filter(|finding| finding.grade == Grade::Blocker).cloned().collect();
+        if !blockers.is_empty() {
+            page.line("");
+            page.line(&words::step_name(plan, &step.id));
+            page.findings(&blockers);
+        }
+    }
+    page.folded = false;
     page.ending();
     page.out
 }
@@ -53,7 +67,17 @@ struct Page<'a> {
     folded: bool,
 }
 
-impl Page<'_> {
+impl<'a> Page<'a> {
+    fn new(plan: &'a Plan, view: &View) -> Self {
+        Self {
+            view: View { width: view.width.max(NARROWEST), ..*view },
+            plan,
+            out: String::new(),
+            cut_rows: BTreeSet::new(),
+            folded: false,
+        }
+    }
+
     fn line(&mut self, text: &str) {
         self.out.push_str(text.trim_end());
         self.out.push('\n');

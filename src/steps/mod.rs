@@ -37,7 +37,7 @@ pub mod progress;
 pub mod release;
 pub mod strip;
 pub mod survey;
-mod targets;
+pub mod targets;
 pub mod touch;
 pub mod trial;
 pub mod well_known;

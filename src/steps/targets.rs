@@ -6,7 +6,7 @@ use futures::future::join_all;
 
 use super::{
     Survey,
-    trial::{Target, target},
+    trial::{Target, derive_target, target},
 };
 use crate::{
     cluster::Reader,
@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Target CRDs by name.
-pub(super) enum Targets {
+pub enum Targets {
     /// The runbook names no files.
     Derived,
     /// Those found in the files.
@@ -28,7 +28,7 @@ pub(super) enum Targets {
 
 impl Targets {
     /// Reads the runbook's files, if it names any.
-    pub(super) fn load(runbook: &Runbook) -> Self {
+    pub fn load(runbook: &Runbook) -> Self {
         let Some(path) = &runbook.upgrade.target_crds else { return Self::Derived };
         match files::read_objects(path) {
             Ok(objects) => Self::Files(
@@ -42,16 +42,30 @@ impl Targets {
         }
     }
 
+    /// The object that will be applied for a CRD.
+    ///
+    /// # Errors
+    /// Why there is none, as a verdict.
+    pub fn object(&self, runbook: &Runbook, crd: &Crd) -> Result<Object, Target> {
+        match self {
+            Self::Derived => derive_target(runbook, crd),
+            // A prune by the deployer would delete a CRD that is missing, and every object with it.
+            Self::Files(files) => files
+                .get(crd.name())
+                .cloned()
+                .ok_or_else(|| Target::Refused(format!("target-crds hold no CRD {}", crd.name()))),
+            Self::Unreadable(words) => Err(Target::Refused(format!("target-crds: {words}"))),
+        }
+    }
+
     /// What the server says of a CRD's target.
     pub(super) async fn trial(&self, reader: &Reader, runbook: &Runbook, crd: &Crd) -> Target {
-        match self {
-            Self::Derived => target(reader, runbook, crd, None).await,
-            Self::Files(files) => match files.get(crd.name()) {
-                Some(file) => target(reader, runbook, crd, Some(file)).await,
-                // A prune by the deployer would delete the CRD, and every object with it.
-                None => Target::Refused(format!("target-crds hold no CRD {}", crd.name())),
-            },
-            Self::Unreadable(words) => Target::Refused(format!("target-crds: {words}")),
+        if !crd.declares(&runbook.upgrade.from) {
+            return Target::Applied;
+        }
+        match self.object(runbook, crd) {
+            Ok(object) => target(reader, runbook, &object).await,
+            Err(verdict) => verdict,
         }
     }
 }

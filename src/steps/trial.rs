@@ -43,30 +43,13 @@ pub enum Current {
     NotChecked(String),
 }
 
-/// Dry-runs the target of a CRD as the deployer.
-///
-/// `files`: the target from the runbook's `target-crds`, where there is one.
-pub async fn target(reader: &Reader, runbook: &Runbook, crd: &Crd, file: Option<&Object>) -> Target {
+/// Dry-runs a CRD's target as the deployer.
+pub(super) async fn target(reader: &Reader, runbook: &Runbook, object: &Object) -> Target {
     let (from, to) = (&runbook.upgrade.from, &runbook.upgrade.to);
-    if !crd.declares(from) {
-        return Target::Applied;
-    }
     let Some(deployer) = &runbook.upgrade.deployer else {
         return Target::Underivable("the runbook names no `deployer`".into());
     };
-    let object = match file {
-        Some(file) => file.clone(),
-        None => match derive(crd, deployer, |version| version != from) {
-            Some(mut object) => {
-                if let Some(spec) = object.0.get_mut("spec").and_then(Value::as_object_mut) {
-                    spec.remove("conversion");
-                }
-                object
-            }
-            None => return Target::Underivable(format!("`{deployer}` has never server-side-applied it")),
-        },
-    };
-    match reader.dry_run_apply(&crd_resource(), &object, deployer, true).await {
+    match reader.dry_run_apply(&crd_resource(), object, deployer, true).await {
         Ok(after) => {
             let after = Crd::of(after);
             if after.declares(from) {
@@ -122,6 +105,24 @@ pub async fn current(reader: &Reader, runbook: &Runbook, crd: &Crd) -> Current {
         }
         Err(error) => Current::NotChecked(error.to_string()),
     }
+}
+
+/// What the deployer will apply, as far as its last apply tells: what it owns of the live CRD, less
+/// `from` and the conversion.
+///
+/// # Errors
+/// It never server-side-applied the CRD.
+pub(super) fn derive_target(runbook: &Runbook, crd: &Crd) -> Result<Object, Target> {
+    let Some(deployer) = &runbook.upgrade.deployer else {
+        return Err(Target::Underivable("the runbook names no `deployer`".into()));
+    };
+    let Some(mut object) = derive(crd, deployer, |version| version != runbook.upgrade.from) else {
+        return Err(Target::Underivable(format!("`{deployer}` has never server-side-applied it")));
+    };
+    if let Some(spec) = object.0.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.remove("conversion");
+    }
+    Ok(object)
 }
 
 /// What the deployer's Apply entry owns of the live CRD, `spec.versions` whole and filtered.

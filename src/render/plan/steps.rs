@@ -65,7 +65,7 @@ impl Page<'_> {
         self.changes(step);
     }
 
-    fn findings(&mut self, findings: &[Finding]) {
+    pub(super) fn findings(&mut self, findings: &[Finding]) {
         for group in fold::findings(findings) {
             let finding = group.finding;
             let resolved = finding.resolved_by.as_ref().map(|by| words::step_name(self.plan, by));

@@ -32,7 +32,7 @@ pub struct Application {
 }
 
 /// Where Applications are served.
-pub(super) fn resource() -> Resource {
+pub fn applications() -> Resource {
     Resource::new("argoproj.io", "v1alpha1", "applications", "Application", true)
 }
 

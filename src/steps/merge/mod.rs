@@ -8,7 +8,7 @@ mod application;
 mod guard;
 mod watch;
 
-pub use application::Application;
+pub use application::{Application, applications};
 pub use guard::ready;
 pub use watch::run;
 
@@ -54,7 +54,7 @@ pub async fn observe(task: &Merge, look: &Look<'_>) -> Seen {
 
 async fn look_at_application(task: &Merge, reader: &crate::cluster::Reader) -> SeenApplication {
     let Some((namespace, name)) = &task.application else { return SeenApplication::NotAsked };
-    match reader.get(&application::resource(), Some(namespace), name).await {
+    match reader.get(&applications(), Some(namespace), name).await {
         Ok(Some(object)) => SeenApplication::Found(Box::new(Application::of(&object))),
         Ok(None) => SeenApplication::Missing(format!("{namespace}/{name}")),
         Err(error) => SeenApplication::Unreadable(error.to_string()),
