@@ -1,5 +1,6 @@
 //! `sbx`: plan and apply the removal of a Kubernetes API version.
 
+pub mod embedded;
 pub mod graph;
 pub mod object;
 pub mod runbook;

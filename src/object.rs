@@ -27,13 +27,7 @@ pub struct Resource {
 impl Resource {
     /// A namespaced or cluster-scoped resource by its parts.
     pub fn new(group: &str, version: &str, plural: &str, kind: &str, namespaced: bool) -> Self {
-        Self {
-            group: group.into(),
-            version: version.into(),
-            plural: plural.into(),
-            kind: kind.into(),
-            namespaced,
-        }
+        Self { group: group.into(), version: version.into(), plural: plural.into(), kind: kind.into(), namespaced }
     }
 
     /// `group/version`, or `version` alone in the core group: the `apiVersion` of its objects.
