@@ -1,6 +1,9 @@
 //! The library, driven from outside.
 
 mod cases;
+mod hostile;
+mod layers;
 mod plan_views;
 mod run_lines;
+mod schema;
 mod touch;
