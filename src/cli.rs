@@ -15,6 +15,9 @@ pub struct Cli {
     /// When to colour.
     #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
     pub color: Color,
+    /// Which cluster.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
@@ -60,10 +63,10 @@ pub struct RunbookArgs {
 #[derive(Debug, Args)]
 pub struct ClusterArgs {
     /// The kubeconfig file. Default: as kubectl does, `KUBECONFIG` or `~/.kube/config`.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
     /// The context that must be the runbook's; another one is refused.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, global = true, value_name = "NAME")]
     pub context: Option<String>,
 }
 
@@ -94,9 +97,6 @@ pub enum GraphFormat {
 pub struct PlanArgs {
     /// The runbook. May be left out when `runbooks/` holds exactly one.
     pub runbook: Option<PathBuf>,
-    /// Which cluster.
-    #[command(flatten)]
-    pub cluster: ClusterArgs,
     /// How to print it.
     #[arg(long, value_enum, default_value_t)]
     pub format: PlanFormat,
@@ -125,9 +125,6 @@ pub enum PlanFormat {
 pub struct ApplyArgs {
     /// The runbook. May be left out when `runbooks/` holds exactly one.
     pub runbook: Option<PathBuf>,
-    /// Which cluster.
-    #[command(flatten)]
-    pub cluster: ClusterArgs,
     /// Run this step and what it needs, nothing later.
     #[arg(long, value_name = "STEP")]
     pub to: Option<String>,

@@ -92,7 +92,8 @@ fn many_steps_are_no_trouble() {
     assert_eq!(graph.order(), (0..2000).collect::<Vec<_>>());
     assert!(sbx::render::graph::tree(&runbook, &graph).contains("2000 s1999"));
     // Closed to one circle of two thousand.
-    fs::write(&path, format!("{HEAD}{}", steps.replacen("id = \"s0\"\n", "id = \"s0\"\nneeds = [\"s1999\"]\n", 1))).expect("a file");
+    fs::write(&path, format!("{HEAD}{}", steps.replacen("id = \"s0\"\n", "id = \"s0\"\nneeds = [\"s1999\"]\n", 1)))
+        .expect("a file");
     let answer = answer(folder.path(), &["check", "runbook.toml"]);
     assert!(answer.contains("steps need each other: s0 -> s1999 -> s1998"), "{}", &answer[..300]);
 }
@@ -101,7 +102,8 @@ fn many_steps_are_no_trouble() {
 fn what_cannot_be_read_is_named() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::create_dir(folder.path().join("folder.toml")).expect("a folder");
-    for (name, words) in [("no-such-file.toml", "No such file"), ("folder.toml", "directory"), ("/dev/zero", "16 MiB")] {
+    for (name, words) in [("no-such-file.toml", "No such file"), ("folder.toml", "directory"), ("/dev/zero", "16 MiB")]
+    {
         let answer = refused(answer(folder.path(), &["check", name]));
         assert!(answer.contains(&format!("cannot read the runbook `{name}`")) && answer.contains(words), "{answer}");
     }
