@@ -15,6 +15,9 @@ pub struct Cli {
     /// When to colour.
     #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
     pub color: Color,
+    /// Which cluster.
+    #[command(flatten)]
+    pub cluster: ClusterArgs,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
@@ -43,8 +46,6 @@ pub enum Command {
     Plan(PlanArgs),
     /// Plan, ask, do, report.
     Apply(ApplyArgs),
-    /// Play the whole upgrade on an API server held in memory: plan, apply, plan again.
-    Rehearse(RehearseArgs),
     /// Print the JSON Schema of a runbook, for editors.
     Schema,
     /// Print completions for a shell.
@@ -62,10 +63,10 @@ pub struct RunbookArgs {
 #[derive(Debug, Args)]
 pub struct ClusterArgs {
     /// The kubeconfig file. Default: as kubectl does, `KUBECONFIG` or `~/.kube/config`.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
     /// The context that must be the runbook's; another one is refused.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, global = true, value_name = "NAME")]
     pub context: Option<String>,
 }
 
@@ -96,9 +97,6 @@ pub enum GraphFormat {
 pub struct PlanArgs {
     /// The runbook. May be left out when `runbooks/` holds exactly one.
     pub runbook: Option<PathBuf>,
-    /// Which cluster.
-    #[command(flatten)]
-    pub cluster: ClusterArgs,
     /// How to print it.
     #[arg(long, value_enum, default_value_t)]
     pub format: PlanFormat,
@@ -127,9 +125,6 @@ pub enum PlanFormat {
 pub struct ApplyArgs {
     /// The runbook. May be left out when `runbooks/` holds exactly one.
     pub runbook: Option<PathBuf>,
-    /// Which cluster.
-    #[command(flatten)]
-    pub cluster: ClusterArgs,
     /// Run this step and what it needs, nothing later.
     #[arg(long, value_name = "STEP")]
     pub to: Option<String>,
@@ -147,21 +142,4 @@ pub struct CompletionsArgs {
     /// The shell.
     #[arg(value_enum)]
     pub shell: clap_complete::Shell,
-}
-
-/// `sbx rehearse`.
-#[derive(Debug, Args)]
-pub struct RehearseArgs {
-    /// The runbook. May be left out when `runbooks/` holds exactly one.
-    pub runbook: Option<PathBuf>,
-    /// Rehearse on a copy of a real cluster, taken by `sbx snapshot`. Default: a built-in one, for
-    /// the shipped runbook.
-    #[arg(long, value_name = "FILE")]
-    pub snapshot: Option<PathBuf>,
-    /// Answer the questions yourself; otherwise the rehearsal answers and says so.
-    #[arg(long)]
-    pub interactive: bool,
-    /// Let this step go wrong once: see what a failure looks like and how the rerun goes on.
-    #[arg(long, value_name = "STEP")]
-    pub fail: Option<String>,
 }

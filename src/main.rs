@@ -3,18 +3,14 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use sbx::{cli::Cli, commands, exit_code, terminal::Terminal};
+use sbx::{cli::Cli, commands, terminal::Terminal};
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) => {
-            // Help and version are asked for; anything else is wrong usage, which clap calls 2.
-            let code = if error.use_stderr() { exit_code::ExitCode::Usage } else { exit_code::ExitCode::Success };
-            drop(error.print());
-            return code.into();
+    match Cli::try_parse() {
+        Ok(cli) => {
+            let mut terminal = Terminal::new(cli.color);
+            commands::run(cli, &mut terminal).into()
         }
-    };
-    let mut terminal = Terminal::new(cli.color);
-    commands::run(cli.command, &mut terminal).into()
+        Err(error) => commands::usage(&error).into(),
+    }
 }

@@ -3,7 +3,11 @@
 //! Results go to stdout, everything else to stderr. A reader that went away ends the output
 //! quietly. A pipe is never consent: a question needs stdin and stderr to be terminals.
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::{
+    cell::OnceCell,
+    env,
+    io::{self, BufRead, ErrorKind, IsTerminal, Write},
+};
 
 use console::Term;
 
@@ -19,43 +23,47 @@ const PIPE_WIDTH: usize = 100;
 /// The terminal, or what stands in for it.
 #[derive(Debug)]
 pub struct Terminal {
-    colour_out: bool,
-    colour_err: bool,
-    width: usize,
+    out: View,
+    err: View,
+    lost: OnceCell<ErrorKind>,
 }
 
 impl Terminal {
-    /// Decides once about colour and width.
+    /// Decides once about colour and width, each stream for itself.
     pub fn new(color: Color) -> Self {
-        let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
-            || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        let decide = |terminal: bool| match color {
-            Color::Always => true,
-            Color::Never => false,
-            Color::Auto => terminal && !plain,
-        };
         let (out, err) = (io::stdout().is_terminal(), io::stderr().is_terminal());
-        let width = Term::stdout().size_checked().map(|(_, width)| usize::from(width)).filter(|_| out);
-        // Decided here, once: console would decide again by its own rules.
-        console::set_colors_enabled(decide(out));
-        console::set_colors_enabled_stderr(decide(err));
-        Self { colour_out: decide(out), colour_err: decide(err), width: width.unwrap_or(PIPE_WIDTH) }
+        let (out, err) = (view(color, out, &Term::stdout()), view(color, err, &Term::stderr()));
+        // console would decide again, by rules of its own.
+        console::set_colors_enabled(out.styles == Styles::coloured());
+        console::set_colors_enabled_stderr(err.styles == Styles::coloured());
+        Self { out, err, lost: OnceCell::new() }
     }
 
     /// The page that results are laid out for.
     pub fn page_out(&self) -> View {
-        View { width: self.width, styles: styles(self.colour_out) }
+        self.out
     }
 
     /// The page that messages are laid out for.
     pub fn page_err(&self) -> View {
-        View { width: self.width, styles: styles(self.colour_err) }
+        self.err
     }
 
     /// Prints a result.
     pub fn out(&self, text: &str) {
         let mut out = io::stdout().lock();
-        quietly(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+        if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+            // A reader that went away has seen enough. Anything else is a result that nobody has.
+            if error.kind() != ErrorKind::BrokenPipe {
+                // The first one says why.
+                let _ = self.lost.set(error.kind());
+            }
+        }
+    }
+
+    /// Why a result did not get out.
+    pub fn lost(&self) -> Option<io::Error> {
+        self.lost.get().map(|kind| io::Error::from(*kind))
     }
 
     /// Prints a warning or an error.
@@ -65,19 +73,21 @@ impl Terminal {
 
     /// Prints progress; whole lines, also from several tasks at once.
     pub fn progress(text: &str) {
-        let mut err = io::stderr().lock();
         let newline = if text.ends_with('\n') { "" } else { "\n" };
-        quietly(err.write_all(format!("{text}{newline}").as_bytes()));
+        // Where stderr is gone there is nobody left to tell.
+        let _ = io::stderr().lock().write_all(format!("{text}{newline}").as_bytes());
     }
 }
 
-fn styles(colour: bool) -> Styles {
-    if colour { Styles::coloured() } else { Styles::plain() }
-}
-
-/// A reader that went away has seen enough; nothing can be said to a broken stderr either.
-fn quietly(result: io::Result<()>) {
-    drop(result);
+fn view(color: Color, is_terminal: bool, term: &Term) -> View {
+    let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
+    let coloured = match color {
+        Color::Always => true,
+        Color::Never => false,
+        Color::Auto => is_terminal && set("NO_COLOR").is_none() && set("TERM").is_none_or(|term| term != "dumb"),
+    };
+    let width = term.size_checked().map(|(_, columns)| usize::from(columns)).filter(|_| is_terminal);
+    View { width: width.unwrap_or(PIPE_WIDTH), styles: if coloured { Styles::coloured() } else { Styles::plain() } }
 }
 
 impl Ask for Terminal {
@@ -87,12 +97,9 @@ impl Ask for Terminal {
         }
         let mut err = io::stderr().lock();
         err.write_all(question.as_bytes()).and_then(|()| err.flush()).ok()?;
-        let mut answer = String::new();
-        // The end of input is no answer, and no consent.
-        match io::stdin().lock().read_line(&mut answer) {
-            Ok(0) => Some(String::new()),
-            Ok(_) => Some(answer),
-            Err(_) => None,
-        }
+        let mut answer = Vec::new();
+        // The end of input is an answer, and no consent. What is no text is no consent either.
+        io::stdin().lock().read_until(b'\n', &mut answer).ok()?;
+        Some(String::from_utf8_lossy(&answer).into_owned())
     }
 }

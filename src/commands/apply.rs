@@ -13,7 +13,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::{cluster::connect, select::select};
 use crate::{
     apply::{Ending, Event, Options, Session},
-    cli::ApplyArgs,
+    cli::{ApplyArgs, ClusterArgs},
     cluster::Writer,
     error::Error,
     exit_code::ExitCode,
@@ -24,14 +24,14 @@ use crate::{
     terminal::Terminal,
 };
 
-pub(super) async fn run(args: ApplyArgs, terminal: &mut Terminal) -> Result<ExitCode, Error> {
+pub(super) async fn run(args: ApplyArgs, cluster: &ClusterArgs, terminal: &mut Terminal) -> Result<ExitCode, Error> {
     let (runbook, graph) = select(args.runbook)?;
     let options = Options {
         to: args.to.map(|name| step(&name, &runbook)).transpose()?,
         yes: args.yes,
         approvals: args.approve.into_iter().collect(),
     };
-    let writer = Writer::new(connect(&args.cluster, &runbook).await?);
+    let writer = Writer::new(connect(cluster, &runbook).await?);
     let working_dir =
         env::current_dir().map_err(|source| Error::Local { attempt: "find the working directory".into(), source })?;
     let interrupt = Interrupt::default();

@@ -1,10 +1,10 @@
 //! `sbx check`: text to graph, no cluster.
 
 use super::select::select;
-use crate::{cli::RunbookArgs, error::Error, exit_code::ExitCode, terminal::Terminal};
+use crate::{cli::RunbookArgs, error::Error, exit_code::ExitCode, render, terminal::Terminal};
 
 pub(super) fn run(args: RunbookArgs, terminal: &Terminal) -> Result<ExitCode, Error> {
-    let (runbook, graph) = select(args.runbook)?;
-    terminal.out(&format!("{}: {} steps, no problems\n", runbook.path.display(), graph.order().len()));
+    let (runbook, _) = select(args.runbook)?;
+    terminal.out(&render::no_problems_text(&runbook));
     Ok(ExitCode::Success)
 }

@@ -8,20 +8,31 @@ mod graph;
 mod plan;
 mod schema;
 mod select;
+mod usage;
 
-use crate::{cli::Command, error::Error, exit_code::ExitCode, render, runbook::RunbookError, terminal::Terminal};
+pub use usage::usage;
+
+use crate::{
+    cli::{Cli, Command},
+    error::Error,
+    exit_code::ExitCode,
+    render,
+    runbook::RunbookError,
+    terminal::Terminal,
+};
 
 /// Carries out a command and says how it ended.
-pub fn run(command: Command, terminal: &mut Terminal) -> ExitCode {
+pub fn run(cli: Cli, terminal: &mut Terminal) -> ExitCode {
+    let Cli { color: _, cluster, command } = cli;
     let result = match command {
         Command::Check(args) => check::run(args, terminal),
         Command::Graph(args) => graph::run(args, terminal),
-        Command::Plan(args) => wait(plan::run(args, terminal)),
-        Command::Apply(args) => wait(apply::run(args, terminal)),
+        Command::Plan(args) => wait(plan::run(args, &cluster, terminal)),
+        Command::Apply(args) => wait(apply::run(args, &cluster, terminal)),
         Command::Schema => Ok(schema::run(terminal)),
         Command::Completions(args) => Ok(completions::run(&args, terminal)),
     };
-    result.unwrap_or_else(|error| {
+    let code = result.unwrap_or_else(|error| {
         let page = terminal.page_err();
         terminal.err(&match &error {
             Error::Runbook(RunbookError::Invalid { path, text, problems }) => {
@@ -30,7 +41,16 @@ pub fn run(command: Command, terminal: &mut Terminal) -> ExitCode {
             error => render::error_text(error, &error.hints(), &page),
         });
         error.exit_code()
-    })
+    });
+    // What did not get out was no success, whatever it was about.
+    match terminal.lost() {
+        Some(error) if code == ExitCode::Success => {
+            let error = Error::Local { attempt: "write the result".into(), source: error };
+            terminal.err(&render::error_text(&error, &error.hints(), &terminal.page_err()));
+            ExitCode::Error
+        }
+        _ => code,
+    }
 }
 
 /// Runs what talks to a cluster.

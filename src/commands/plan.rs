@@ -4,16 +4,16 @@ use std::{env, fs};
 
 use super::{cluster::connect, select::select};
 use crate::{
-    cli::{PlanArgs, PlanFormat},
+    cli::{ClusterArgs, PlanArgs, PlanFormat},
     error::Error,
     exit_code::ExitCode,
     render, steps,
     terminal::Terminal,
 };
 
-pub(super) async fn run(args: PlanArgs, terminal: &Terminal) -> Result<ExitCode, Error> {
+pub(super) async fn run(args: PlanArgs, cluster: &ClusterArgs, terminal: &Terminal) -> Result<ExitCode, Error> {
     let (runbook, graph) = select(args.runbook)?;
-    let reader = connect(&args.cluster, &runbook).await?;
+    let reader = connect(cluster, &runbook).await?;
     let working_dir =
         env::current_dir().map_err(|source| Error::Local { attempt: "find the working directory".into(), source })?;
     let situation = steps::observe(&reader, &runbook, &graph, &working_dir, &[]).await?;

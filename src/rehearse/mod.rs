@@ -119,8 +119,14 @@ impl Rehearsal<'_> {
             }
             tell(Happening::Event(event));
         };
-        let session =
-            Session { writer: &writer, runbook, graph, working_dir: self.working_dir, interrupt: &interrupt, events: &events };
+        let session = Session {
+            writer: &writer,
+            runbook,
+            graph,
+            working_dir: self.working_dir,
+            interrupt: &interrupt,
+            events: &events,
+        };
         let mut answers = Answers { tell };
         let mut report = Report::default();
         let mut plan = session.plan(None).await?;

@@ -40,7 +40,8 @@ impl Player {
 
     /// A client ships the oldest release that its gate accepts.
     pub(super) async fn ship(&self, task: &Client) -> Result<String, ClusterError> {
-        let Some(resource) = well_known::known(&NamedObject { kind: task.kind.clone(), group: None, name: String::new() })
+        let Some(resource) =
+            well_known::known(&NamedObject { kind: task.kind.clone(), group: None, name: String::new() })
         else {
             return Ok(format!("nobody knows how to ship a {}", task.kind));
         };
@@ -173,7 +174,9 @@ fn release(container: &mut Value, version: &Version, env: &[(String, String)]) {
 
 /// The oldest release in a range, going by its first bound.
 fn oldest(range: &VersionReq) -> Version {
-    let Some(Comparator { op, major, minor, patch, .. }) = range.comparators.first() else { return Version::new(1, 0, 0) };
+    let Some(Comparator { op, major, minor, patch, .. }) = range.comparators.first() else {
+        return Version::new(1, 0, 0);
+    };
     let (minor, patch) = (minor.unwrap_or_default(), patch.unwrap_or_default());
     match op {
         Op::Greater => Version::new(*major, minor, patch + 1),

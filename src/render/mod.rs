@@ -33,7 +33,7 @@ pub use errors::error_text;
 pub use json::{SavedPlanError, json_text, plan_json, plan_schema, read_plan};
 pub use markdown::{MARKDOWN_LIMIT, plan_markdown};
 pub use plan::{plan_overview, plan_text};
-pub use problems::problems_text;
+pub use problems::{no_problems_text, problems_text};
 pub use progress::RunLines;
 pub use rehearsal::{RehearsalPage, report_text};
 pub use styles::{Role, Styles, View};

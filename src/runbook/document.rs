@@ -6,17 +6,37 @@
 
 use std::collections::BTreeMap;
 
-use schemars::{JsonSchema, generate::SchemaSettings};
+use schemars::{JsonSchema, Schema, generate::SchemaSettings, transform::RecursiveTransform};
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::spanned::{Field, Table};
 
 /// Text of the JSON Schema of a runbook, as `schemas/runbook.json` holds it.
 pub fn schema() -> String {
-    let mut schema = SchemaSettings::draft07().into_generator().into_root_schema_for::<Document>();
+    let settings = SchemaSettings::draft07().with_transform(RecursiveTransform(without_null));
+    let mut schema = settings.into_generator().into_root_schema_for::<Document>();
     schema.insert("title".into(), "sbx runbook".into());
     // A Value prints with its keys in order, so the same types give the same bytes.
     format!("{:#}\n", schema.to_value())
+}
+
+/// A key that may be left out is an `Option` here; TOML knows no null.
+fn without_null(schema: &mut Schema) {
+    let null = Value::from("null");
+    if let Some(Value::Array(types)) = schema.get_mut("type") {
+        types.retain(|name| *name != null);
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            schema.insert("type".into(), only);
+        }
+    }
+    let is_null = |schema: &Value| schema.get("type") == Some(&null);
+    if let Some(Value::Array(mut choices)) = schema.remove("anyOf") {
+        choices.retain(|choice| !is_null(choice));
+        let key = if choices.len() == 1 { "allOf" } else { "anyOf" };
+        schema.insert(key.into(), choices.into());
+    }
 }
 
 type Text = Option<Field<String>>;
@@ -153,7 +173,7 @@ pub const KINDS: [&str; 12] = [
     "manifests",
 ];
 
-fn one_kind() -> serde_json::Value {
+fn one_kind() -> Value {
     KINDS.iter().map(|kind| serde_json::json!({ "required": [kind] })).collect()
 }
 

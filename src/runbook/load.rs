@@ -12,7 +12,7 @@ use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use toml::de::{DeTable, Deserializer};
 
-use super::{Problem, Runbook, RunbookError, StepId, document::Document, resolve, spanned::Table};
+use super::{Problem, Runbook, RunbookError, StepId, document::Document, resolve, spanned::Table, syntax};
 
 /// A runbook is written by hand; anything larger is another file given by mistake.
 const SIZE_LIMIT: u64 = 16 << 20;
@@ -41,38 +41,28 @@ pub fn load_with(path: &Path, cycles: impl Fn(&[Declared]) -> Vec<Vec<StepId>>) 
         RunbookError::Invalid { path: path.into(), text, problems }
     };
     let text = match String::from_utf8(bytes) {
-        Ok(text) => text,
+        // An editor's byte order mark is no part of the text, and would shift the first line's columns.
+        Ok(text) => text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text),
         Err(error) => {
             let (text, problem) = not_utf8(error.as_bytes());
             return Err(invalid(text, vec![problem]));
         }
     };
     let (table, errors) = DeTable::parse_recoverable(&text);
-    let mut problems: Vec<Problem> = errors.iter().map(|error| syntax(error, &text)).collect();
+    let mut problems = syntax::problems(&errors, &text);
     // Every value of the document is read leniently, so what is left to fail is the root, a table.
     match Table::<Document>::deserialize(Deserializer::from(table)) {
-        Err(error) => problems.push(syntax(&error, &text)),
+        Err(error) => problems.push(syntax::problem(&error, &text)),
         Ok(document) => match resolve::resolve(path, sha256, document, cycles) {
             Ok(runbook) if problems.is_empty() => return Ok(runbook),
             Ok(_) => {}
             Err(found) => {
-                let found = beside(found, &problems, &text);
+                let found = syntax::beside(found, &problems, &text);
                 problems.extend(found);
             }
         },
     }
     Err(invalid(text, problems))
-}
-
-/// What is wrong whatever a line that cannot be read was meant to say: nothing on that line, and
-/// nothing that is not there.
-fn beside(found: Vec<Problem>, syntax: &[Problem], text: &str) -> Vec<Problem> {
-    if syntax.is_empty() {
-        return found;
-    }
-    let line = |problem: &Problem| text.bytes().take(problem.span.start).filter(|byte| *byte == b'\n').count();
-    let unread: Vec<usize> = syntax.iter().map(line).collect();
-    found.into_iter().filter(|problem| !problem.absence && !unread.contains(&line(problem))).collect()
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
@@ -82,11 +72,6 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
         return Err(io::Error::other("it is larger than 16 MiB, which no runbook is"));
     }
     Ok(bytes)
-}
-
-fn syntax(error: &toml::de::Error, text: &str) -> Problem {
-    let span = error.span().unwrap_or(text.len()..text.len());
-    Problem::new(span, error.message().trim())
 }
 
 /// The text as far as it can be shown, and where it stops being text.

@@ -8,6 +8,7 @@ mod error;
 mod load;
 mod resolve;
 mod spanned;
+mod syntax;
 
 use std::{fmt, path::PathBuf, time::Duration};
 

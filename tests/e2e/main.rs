@@ -16,6 +16,7 @@ mod serve;
 mod step_kinds;
 #[path = "../support/mod.rs"]
 mod support;
+mod upgrade;
 
 use std::env;
 use std::process::ExitCode;
@@ -82,6 +83,7 @@ fn scenarios(release: &Release) -> Vec<Trial> {
         trials.extend(before::scenarios(release, truth));
         trials.extend(by_hand::scenarios(release, truth));
         trials.extend(step_kinds::scenarios(release, truth));
+        trials.extend(upgrade::scenarios(release, truth));
     }
     trials
 }

@@ -5,6 +5,7 @@
 pub mod api;
 pub mod control_plane;
 pub mod fixture;
+pub mod sbx;
 pub mod webhook;
 
 /// Anything that went wrong; a test prints it and fails.

@@ -2,13 +2,17 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStderr, Command};
 
-use super::Result;
 use super::control_plane::ControlPlane;
+use super::{Error, Result};
+
+/// How long one thing may take to be said, and a run to its end.
+const PATIENCE: Duration = Duration::from_secs(150);
 
 /// The program and the folder it runs in, where its backups and journals stay from run to run.
 pub struct Sbx {
@@ -32,6 +36,8 @@ pub struct Running {
     child: Child,
     lines: Lines<BufReader<ChildStderr>>,
     said: Vec<String>,
+    /// What was said since the last text that was waited for, as one line.
+    since: String,
 }
 
 impl Sbx {
@@ -63,26 +69,42 @@ impl Sbx {
             .kill_on_drop(true)
             .spawn()?;
         let lines = BufReader::new(child.stderr.take().ok_or("no stderr")?).lines();
-        Ok(Running { child, lines, said: Vec::new() })
+        Ok(Running { child, lines, said: Vec::new(), since: String::new() })
     }
 }
 
 impl Running {
-    /// Reads on until a line holds `text`.
+    /// Reads on until it has said `text`, on one line or wrapped over several.
     pub async fn says(&mut self, text: &str) -> Result<()> {
-        while let Some(line) = self.lines.next_line().await? {
-            let found = line.contains(text);
-            self.said.push(line);
-            if found {
-                return Ok(());
+        let wait = async {
+            loop {
+                if let Some(at) = self.since.find(text) {
+                    self.since.drain(..at + text.len());
+                    return Ok::<_, Error>(true);
+                }
+                let Some(line) = self.lines.next_line().await? else { return Ok(false) };
+                self.since = format!("{} {}", self.since, flat(&line));
+                self.said.push(line);
             }
+        };
+        match tokio::time::timeout(PATIENCE, wait).await {
+            Ok(Ok(true)) => Ok(()),
+            Ok(Err(error)) => Err(error),
+            Ok(Ok(false)) => Err(format!("it ended without saying `{text}`:\n{}", self.said.join("\n")).into()),
+            Err(_) => Err(format!("it did not say `{text}`, but:\n{}", self.said.join("\n")).into()),
         }
-        Err(format!("it ended without saying `{text}`:\n{}", self.said.join("\n")).into())
     }
 
     /// Ends it at once: SIGKILL.
     pub async fn kill(mut self) -> Result<()> {
         Ok(self.child.kill().await?)
+    }
+
+    /// Ctrl-C: SIGINT.
+    pub async fn interrupt(&self) -> Result<()> {
+        let id = self.child.id().ok_or("it has ended")?.to_string();
+        let sent = Command::new("kill").args(["-INT", &id]).status().await?;
+        if sent.success() { Ok(()) } else { Err("SIGINT was not delivered".into()) }
     }
 
     /// Reads on to the end.
@@ -96,7 +118,10 @@ impl Running {
             }
             std::io::Result::Ok(())
         };
-        reading.await?;
+        match tokio::time::timeout(PATIENCE, reading).await {
+            Ok(read) => read?,
+            Err(_) => return Err(format!("it did not end, but said:\n{}", self.said.join("\n")).into()),
+        }
         let code = self.child.wait().await?.code();
         Ok(Ran { code, out, err: self.said.join("\n") })
     }
@@ -113,13 +138,16 @@ impl Ran {
 
     /// Fails where neither stream holds `text`.
     pub fn says(self, text: &str) -> Result<Self> {
-        // Lines are wrapped to the page.
-        let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         if flat(&self.out).contains(&flat(text)) || flat(&self.err).contains(&flat(text)) {
             return Ok(self);
         }
         Err(format!("nowhere `{text}`\n--- stdout\n{}\n--- stderr\n{}", self.out, self.err).into())
     }
+}
+
+/// Lines are wrapped to the page.
+fn flat(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The shipped runbook.

@@ -34,9 +34,7 @@ pub(super) fn delete(
                 }
             }
             let written = keys.texts("objects", Some(list))?;
-            for object in &written {
-                refuse_kind(&mut keys, object);
-            }
+            let (_, written) = written.into_iter().partition(|object| refuse_kind(&mut keys, object));
             Some(DeleteTarget::Objects(objects(&mut keys, written, in_namespace)))
         }
         (None, Some(resource)) => matching(&mut keys, resource, body.condition, body.at_most),
@@ -86,25 +84,25 @@ fn matching(
     })
 }
 
-fn refuse_kind(keys: &mut Keys<'_>, object: &Placed<String>) {
+fn refuse_kind(keys: &mut Keys<'_>, object: &Placed<String>) -> bool {
     let kind = object.value.split(['/', '.']).next().unwrap_or_default();
     refuse(
         keys,
         object,
         kind,
         &["CustomResourceDefinition", "CustomResourceDefinitions", "crd", "Namespace", "Namespaces", "ns"],
-    );
+    )
 }
 
-/// Deleting one of these deletes whatever lives in it.
-fn refuse(keys: &mut Keys<'_>, written: &Placed<String>, name: &str, never: &[&str]) {
-    if let Some(found) = never.iter().find(|never| never.eq_ignore_ascii_case(name)) {
-        let (what, lost) = if found.to_lowercase().starts_with('n') {
-            ("a Namespace", "everything in it")
-        } else {
-            ("a CustomResourceDefinition", "every object of its kind")
-        };
-        let problem = Problem::new(written.span.clone(), format!("`delete` never takes {what}"));
-        keys.report(problem.label(format!("would delete {lost}")));
-    }
+/// Whether it is one of those whose deletion deletes whatever lives in it; that is reported.
+fn refuse(keys: &mut Keys<'_>, written: &Placed<String>, name: &str, never: &[&str]) -> bool {
+    let Some(found) = never.iter().find(|never| never.eq_ignore_ascii_case(name)) else { return false };
+    let (what, lost) = if found.to_lowercase().starts_with('n') {
+        ("a Namespace", "everything in it")
+    } else {
+        ("a CustomResourceDefinition", "every object of its kind")
+    };
+    let problem = Problem::new(written.span.clone(), format!("`delete` never takes {what}"));
+    keys.report(problem.label(format!("would delete {lost}")));
+    true
 }

@@ -7,7 +7,7 @@ use super::super::{
     document::KINDS,
     spanned::{Field, Named, Table},
 };
-use crate::suggest::{either, nearest};
+use crate::suggest::{both, either, nearest};
 
 /// A value and its place in the text.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ impl<'a> Keys<'a> {
         } else if known.is_empty() {
             problem.label("this table takes no keys")
         } else {
-            problem.hint(format!("{name} takes {}", either(known.iter().copied())))
+            problem.hint(format!("{name} takes {}", both(known.iter().copied())))
         });
     }
 
@@ -189,7 +189,12 @@ impl<'a> Keys<'a> {
 /// A field's value and place; a wrong type is reported.
 pub(super) fn placed<T: Named>(key: &str, field: Field<T>, problems: &mut Vec<Problem>) -> Option<Placed<T>> {
     if field.value.is_none() {
-        problems.push(Problem::new(field.span.clone(), format!("`{key}` must be {}", T::NAME)));
+        let problem = Problem::new(field.span.clone(), format!("`{key}` must be {}", T::NAME));
+        problems.push(match key {
+            "step" => problem.hint("write `[[step]]`, once for each step"),
+            "references" => problem.hint("write `[[upgrade.references]]`, once for each field"),
+            _ => problem,
+        });
     }
     Some(Placed { value: field.value?, span: field.span })
 }

@@ -6,31 +6,36 @@ use super::{
 };
 use crate::{
     object::Object,
-    suggest::{either, nearest},
+    suggest::{either, mistyped, nearest},
 };
 
 /// Workloads whose rollout can be judged.
 const WORKLOADS: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];
 
-/// Kinds that live in namespaces, among those a runbook usually names.
-const NAMESPACED: [&str; 17] = [
-    "ConfigMap",
-    "CronJob",
-    "DaemonSet",
-    "Deployment",
-    "Endpoints",
-    "Ingress",
-    "Job",
-    "NetworkPolicy",
-    "PersistentVolumeClaim",
-    "Pod",
-    "PodDisruptionBudget",
-    "ReplicaSet",
-    "Role",
-    "RoleBinding",
-    "Secret",
-    "Service",
-    "ServiceAccount",
+/// Kinds that a runbook usually names, and whether they live in namespaces.
+const KINDS: [(&str, bool); 22] = [
+    ("ClusterRole", false),
+    ("ClusterRoleBinding", false),
+    ("ConfigMap", true),
+    ("CronJob", true),
+    ("CustomResourceDefinition", false),
+    ("DaemonSet", true),
+    ("Deployment", true),
+    ("Ingress", true),
+    ("Job", true),
+    ("MutatingWebhookConfiguration", false),
+    ("Namespace", false),
+    ("NetworkPolicy", true),
+    ("PersistentVolumeClaim", true),
+    ("Pod", true),
+    ("PodDisruptionBudget", true),
+    ("Role", true),
+    ("RoleBinding", true),
+    ("Secret", true),
+    ("Service", true),
+    ("ServiceAccount", true),
+    ("StatefulSet", true),
+    ("ValidatingWebhookConfiguration", false),
 ];
 
 /// An API version.
@@ -138,8 +143,8 @@ pub(super) fn kind_name(text: &str) -> Meaning<String> {
 
 /// Whether a kind is known to live in namespaces.
 pub(super) fn is_namespaced(object: &NamedObject) -> bool {
-    object.group.as_deref().is_none_or(|group| !group.contains('.') || group.ends_with(".k8s.io"))
-        && NAMESPACED.contains(&object.kind.as_str())
+    let built_in = object.group.as_deref().is_none_or(|group| !group.contains('.') || group.ends_with(".k8s.io"));
+    built_in && KINDS.contains(&(object.kind.as_str(), true))
 }
 
 /// Kind and group, or the nearest kind there is.
@@ -150,10 +155,13 @@ fn kind(text: &str) -> Result<(String, Option<String>), Option<String>> {
     };
     let camel = kind.starts_with(|c: char| c.is_ascii_uppercase()) && kind.chars().all(|c| c.is_ascii_alphanumeric());
     let group_fits = group.is_none_or(|group| group.split('.').all(is_label));
-    if camel && group_fits {
+    let known = KINDS.map(|(kind, _)| kind);
+    // A kind of one's own may be named like `Secrets`; with its group it is taken at its word.
+    let meant = if group.is_none() { mistyped(kind, known) } else { None };
+    if camel && group_fits && meant.is_none() {
         return Ok((kind.into(), group.map(Into::into)));
     }
-    Err(nearest(kind, NAMESPACED).filter(|_| group_fits).map(|near| match group {
+    Err(nearest(kind, known).filter(|_| group_fits).map(|near| match group {
         Some(group) => format!("{near}.{group}"),
         None => near.into(),
     }))

@@ -145,43 +145,37 @@ impl Order<'_> {
     /// What must come before what: nothing is written that is not backed up, nothing is dropped that
     /// is not proved, and what makes the drop work happens before it.
     fn before(&mut self) {
-        for draft in self.drafts.iter().filter(|draft| draft.id.is_some()) {
+        for draft in self.drafts.iter().filter(|draft| draft.id.is_some() && draft.kinds.len() == 1) {
             for kind in ["migrate", "owners", "release", "delete", "strip"] {
                 if draft.is(kind) {
-                    self.must_reach(draft, kind, "backup", "what it changes would be backed up by nobody");
+                    self.must_reach(draft, "backup", "what it changes would be backed up by nobody");
                 }
             }
             if draft.is_point_of_no_return() {
-                let kind = if draft.is("merge") { "merge" } else { "manifests" };
-                self.must_reach(
-                    draft,
-                    kind,
-                    "migrate",
-                    "nothing proves the stored records before the version is dropped",
-                );
+                self.must_reach(draft, "migrate", "nothing proves the stored records before the version is dropped");
                 for kind_before in ["owners", "release"] {
                     if self.drafts.iter().any(|draft| draft.is(kind_before)) {
-                        self.must_reach(draft, kind, kind_before, "after the drop it is too late for it");
+                        self.must_reach(draft, kind_before, "after the drop it is too late for it");
                     }
                 }
             }
             if draft.is("strip") && self.drafts.iter().any(Draft::is_point_of_no_return) {
-                self.must_reach(draft, "strip", "merge", "the conversion webhook would add the annotations again");
+                self.must_reach(draft, "merge", "the conversion webhook would add the annotations again");
             }
         }
     }
 
-    fn must_reach(&mut self, draft: &Draft, kind: &str, wanted: &str, otherwise: &str) {
+    fn must_reach(&mut self, draft: &Draft, wanted: &str, otherwise: &str) {
         let fits = |other: &Draft| other.is(wanted) || (wanted == "merge" && other.is_point_of_no_return());
         if !matches!(self.reach(draft, fits), Reach::No) {
             return;
         }
+        let name = draft.name();
         let problem =
-            Problem::absent(draft.place(), format!("`{}` ({kind}) does not need a `{wanted}` step", draft.name()))
-                .label(otherwise);
+            Problem::absent(draft.place(), format!("no `{wanted}` step comes before `{name}`")).label(otherwise);
         self.problems.push(match self.drafts.iter().find(|draft| fits(draft) && draft.id.is_some()) {
-            Some(found) => problem.hint(format!("add `{}` to the needs of `{}`", found.name(), draft.name())),
-            None => problem.hint(format!("add a step with `[step.{wanted}]` and let `{}` need it", draft.name())),
+            Some(found) => problem.hint(format!("let `{name}` need `{}`, or a step that does", found.name())),
+            None => problem.hint(format!("add a step with `[step.{wanted}]`, and let `{name}` need it")),
         });
     }
 

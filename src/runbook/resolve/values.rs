@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use jiff::fmt::friendly::SpanParser;
+use jiff::SignedDuration;
 use semver::VersionReq;
 
 use super::super::{ManagedFields, Problem};
@@ -31,7 +31,7 @@ pub(super) fn id(text: &str) -> Meaning<String> {
     let near: String = text.to_lowercase().chars().map(|c| if valid(c) { c } else { '-' }).collect();
     wrong(
         says(format!("`{text}` is no step id"))
-            .did_you_mean(Some(&near))
+            .did_you_mean(Some(near.as_str()).filter(|_| text.is_ascii()))
             .hint("an id holds lower-case letters, digits and dashes"),
     )
 }
@@ -61,7 +61,7 @@ pub(super) fn uid(text: &str) -> Meaning<String> {
 /// A duration.
 pub(super) fn duration(text: &str) -> Meaning<Duration> {
     const HINT: &str = "a duration is like `90s`, `30m` or `1h30m`";
-    if let Ok(duration) = SpanParser::new().parse_unsigned_duration(text.trim()) {
+    if let Some(duration) = text.parse::<SignedDuration>().ok().and_then(|duration| duration.try_into().ok()) {
         return Ok(duration);
     }
     let problem = says(format!("`{text}` is no duration"));

@@ -15,6 +15,8 @@ pub struct RawRecord {
     pub api_version: String,
     /// The stored bytes.
     pub value: Vec<u8>,
+    /// How often the record has been written since it was created.
+    pub writes: u64,
 }
 
 impl RawRecord {
@@ -71,5 +73,7 @@ fn record(record: &Value) -> Result<RawRecord> {
     let object: Value = serde_json::from_slice(&value).unwrap_or_default();
     let api_version = object["apiVersion"].as_str().unwrap_or("not JSON").to_owned();
     let key = String::from_utf8(key).map_err(|error| Error::from(format!("an etcd key is no text: {error}")))?;
-    Ok(RawRecord { key, api_version, value })
+    // 64-bit numbers are strings in JSON.
+    let writes = record["version"].as_str().ok_or("a record without a version")?.parse()?;
+    Ok(RawRecord { key, api_version, value, writes })
 }

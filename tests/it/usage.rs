@@ -1,0 +1,139 @@
+//! The command line: what is typed, what stands in for it, and the streams.
+
+use std::{
+    fs,
+    io::Read,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use super::cases::answer;
+
+fn here(args: &[&str]) -> String {
+    answer(Path::new(env!("CARGO_MANIFEST_DIR")), args)
+}
+
+fn exit(answer: &str) -> &str {
+    answer.trim_end().rsplit(' ').next().unwrap_or_default()
+}
+
+#[test]
+fn wrong_usage_is_64_and_names_what_is_wrong() {
+    for (args, words) in [
+        (&[][..], "Usage: sbx"),
+        (&["chek"], "'chek'"),
+        (&["check", "--colour"], "'--colour'"),
+        (&["check", "a.toml", "b.toml"], "'b.toml'"),
+        (&["check", "--color", "sometimes"], "'sometimes'"),
+        (&["graph", "--format", "png"], "'png'"),
+        (&["plan", "--format", "yaml"], "'yaml'"),
+        (&["plan", "--auto-approve"], "'--auto-approve'"),
+        (&["apply", "--auto-approve"], "'--auto-approve'"),
+        (&["apply", "--approve"], "--approve <STEP@CONTEXT>"),
+        (&["completions"], "<SHELL>"),
+        (&["completions", "dos"], "'dos'"),
+    ] {
+        let answer = here(args);
+        assert_eq!(exit(&answer), "64", "{answer}");
+        assert!(answer.contains(words) && !answer.contains("--- stdout"), "{answer}");
+    }
+}
+
+#[test]
+fn help_and_version_are_results() {
+    for verb in ["check", "graph", "plan", "apply", "schema", "completions"] {
+        let answer = here(&[verb, "--help"]);
+        assert!(exit(&answer) == "0" && answer.contains("--- stdout") && !answer.contains("--- stderr"), "{answer}");
+        assert!(
+            answer.contains("--color") && answer.contains("--kubeconfig") && answer.contains("--context"),
+            "{answer}"
+        );
+    }
+    let help = here(&["--help"]);
+    assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
+    assert!(help.contains("  check ") && help.contains("  apply "), "{help}");
+    let version = here(&["--version"]);
+    assert_eq!(version, format!("$ sbx --version\n--- stdout\nsbx {}\n--- exit 0\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn the_cluster_may_be_named_before_or_after_the_verb() {
+    for args in [&["--context", "a", "check", "--kubeconfig", "b"], &["check", "--kubeconfig", "b", "--context", "a"]] {
+        let answer = here(args);
+        assert_eq!(exit(&answer), "0", "{answer}");
+    }
+}
+
+#[test]
+fn the_only_runbook_need_not_be_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let none = answer(folder.path(), &["check"]);
+    assert!(exit(&none) == "64" && none.contains("name a runbook"), "{none}");
+
+    let runbooks = folder.path().join("runbooks");
+    fs::create_dir(&runbooks).expect("a folder");
+    let shipped = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("runbooks/v1.0.0.toml")).expect("shipped");
+    fs::write(runbooks.join("one.toml"), &shipped).expect("a file");
+    fs::write(runbooks.join("notes.md"), "no runbook").expect("a file");
+    let one = answer(folder.path(), &["check"]);
+    assert_eq!(one, "$ sbx check\n--- stdout\nrunbooks/one.toml: 12 steps, no problems\n--- exit 0\n");
+
+    fs::write(runbooks.join("two.toml"), &shipped).expect("a file");
+    let two = answer(folder.path(), &["check"]);
+    assert!(exit(&two) == "64" && two.contains("runbooks/one.toml") && two.contains("runbooks/two.toml"), "{two}");
+}
+
+#[test]
+fn the_schema_is_the_committed_one() {
+    let committed = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/runbook.json")).expect("it");
+    assert_eq!(here(&["schema"]), format!("$ sbx schema\n--- stdout\n{committed}--- exit 0\n"));
+}
+
+#[test]
+fn completions_know_the_verbs() {
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let answer = here(&["completions", shell]);
+        assert!(exit(&answer) == "0" && answer.contains("detailed-exitcode") && answer.contains("check"), "{shell}");
+    }
+}
+
+#[test]
+fn colour_is_for_terminals_unless_asked_for() {
+    let case = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/check/unknown-keys");
+    let plain = answer(&case, &["check", "runbook.toml"]);
+    assert!(!plain.contains('\u{1b}'), "{plain}");
+    let coloured = answer(&case, &["check", "runbook.toml", "--color", "always"]);
+    assert!(coloured.contains("\u{1b}["), "{coloured}");
+    assert_eq!(
+        console::strip_ansi_codes(&coloured).replace(" --color always", "").replace(' ', ""),
+        plain.replace(' ', ""),
+        "colour must add nothing else"
+    );
+    // Wrong usage obeys too, although it is told before the arguments are known.
+    assert!(here(&["chek", "--color", "always"]).contains("\u{1b}["));
+    assert!(!here(&["chek"]).contains('\u{1b}'));
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_output_quietly() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_sbx"))
+        .args(["completions", "bash"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("sbx starts");
+    drop(child.stdout.take());
+    let mut said = String::new();
+    child.stderr.take().expect("its stderr").read_to_string(&mut said).expect("text");
+    let status = child.wait().expect("it ends");
+    assert_eq!((status.code(), said.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn a_result_that_nobody_has_is_no_success() {
+    let Ok(full) = fs::OpenOptions::new().write(true).open("/dev/full") else { return };
+    let output = Command::new(env!("CARGO_BIN_EXE_sbx")).arg("schema").stdout(full).output().expect("sbx starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("write the result"), "{said}");
+}
