@@ -11,7 +11,7 @@ use std::{
 
 /// Modules from the bottom up. A module imports from rows above its own in this list, never from its
 /// own row or below.
-const LAYERS: [&[&str]; 10] = [
+const LAYERS: [&[&str]; 11] = [
     &["object", "suggest", "exit_code", "clock", "image", "cli", "embedded"],
     &["crd", "fields", "files", "backup"],
     &["runbook"],
@@ -19,7 +19,8 @@ const LAYERS: [&[&str]; 10] = [
     &["plan"],
     &["diff"],
     &["steps"],
-    &["apply"],
+    &["apply", "snapshot"],
+    &["rehearse"],
     &["render", "error"],
     &["terminal", "commands", "main", "lib"],
 ];
@@ -39,7 +40,7 @@ const HOMES: [(&str, &[&str]); 12] = [
     ("annotate_snippets", &["render/problems.rs"]),
     ("console", &["terminal.rs", "render/styles.rs"]),
     ("similar", &["suggest.rs", "render/diff.rs"]),
-    ("serde_saphyr", &["files.rs", "backup.rs"]),
+    ("serde_saphyr", &["files.rs", "backup.rs", "embedded/"]),
     ("schemars", &["runbook/", "render/json"]),
 ];
 
