@@ -46,6 +46,8 @@ pub enum Command {
     Plan(PlanArgs),
     /// Plan, ask, do, report.
     Apply(ApplyArgs),
+    /// Put what plan and rehearse need of the live cluster into one file, secrets left out.
+    Snapshot(SnapshotArgs),
     /// Print the JSON Schema of a runbook, for editors.
     Schema,
     /// Print completions for a shell.
@@ -134,6 +136,16 @@ pub struct ApplyArgs {
     /// Approve a point of no return or a `confirm` by its phrase; may be repeated.
     #[arg(long, value_name = "STEP@CONTEXT")]
     pub approve: Vec<String>,
+}
+
+/// `sbx snapshot`.
+#[derive(Debug, Args)]
+pub struct SnapshotArgs {
+    /// The runbook. May be left out when `runbooks/` holds exactly one.
+    pub runbook: Option<PathBuf>,
+    /// The file to write, for its owner alone; what was there is replaced.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
 }
 
 /// `sbx completions`.

@@ -59,6 +59,7 @@ pub mod plan;
 pub mod rehearse;
 pub mod render;
 pub mod runbook;
+pub mod snapshot;
 pub mod steps;
 pub mod suggest;
 pub mod terminal;

@@ -46,6 +46,21 @@ impl Resource {
         if self.group.is_empty() { self.plural.clone() } else { format!("{}.{}", self.plural, self.group) }
     }
 
+    /// URL path of its collection, over all namespaces or in one, or of one object in it.
+    pub fn path(&self, namespace: Option<&str>, name: Option<&str>) -> String {
+        let mut parts = if self.group.is_empty() {
+            vec!["/api", &self.version]
+        } else {
+            vec!["/apis", &self.group, &self.version]
+        };
+        if let Some(namespace) = namespace.filter(|_| self.namespaced) {
+            parts.extend(["namespaces", namespace]);
+        }
+        parts.push(&self.plural);
+        parts.extend(name);
+        parts.join("/")
+    }
+
     /// Reference to one of its objects.
     pub fn object(&self, namespace: Option<&str>, name: &str) -> ObjectRef {
         ObjectRef {

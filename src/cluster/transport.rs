@@ -71,17 +71,7 @@ impl Call {
 
 /// URL path of a resource's collection, or of one object in it.
 pub(super) fn path(resource: &Resource, namespace: Option<&str>, name: Option<&str>) -> String {
-    let mut parts = if resource.group.is_empty() {
-        vec!["/api", &resource.version]
-    } else {
-        vec!["/apis", &resource.group, &resource.version]
-    };
-    if let Some(namespace) = namespace.filter(|_| resource.namespaced) {
-        parts.extend(["namespaces", namespace]);
-    }
-    parts.push(&resource.plural);
-    parts.extend(name);
-    parts.join("/")
+    resource.path(namespace, name)
 }
 
 /// A connection, and the clock that follows the server's time.

@@ -8,6 +8,7 @@ mod graph;
 mod plan;
 mod schema;
 mod select;
+mod snapshot;
 mod usage;
 
 pub use usage::usage;
@@ -29,6 +30,7 @@ pub fn run(cli: Cli, terminal: &mut Terminal) -> ExitCode {
         Command::Graph(args) => graph::run(args, terminal),
         Command::Plan(args) => wait(plan::run(args, &cluster, terminal)),
         Command::Apply(args) => wait(apply::run(args, &cluster, terminal)),
+        Command::Snapshot(args) => wait(snapshot::run(args, &cluster, terminal)),
         Command::Schema => Ok(schema::run(terminal)),
         Command::Completions(args) => Ok(completions::run(&args, terminal)),
     };

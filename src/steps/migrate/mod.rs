@@ -193,7 +193,7 @@ pub fn rights(_task: &Migrate, runbook: &Runbook) -> Vec<Access> {
 }
 
 /// The API at which another migrator may be at work on a resource.
-fn migration_resources() -> [Resource; 4] {
+pub fn migration_resources() -> [Resource; 4] {
     let in_tree = |version| {
         Resource::new("storagemigration.k8s.io", version, "storageversionmigrations", "StorageVersionMigration", false)
     };

@@ -204,7 +204,8 @@ pub fn rights(task: &Owners, _runbook: &Runbook) -> Vec<Access> {
 }
 
 /// `Kind` or `Kind.group`, as written in `kinds`.
-fn kind_of(text: &str) -> NamedObject {
+/// `Kind` or `Kind.group`, as a runbook names it.
+pub fn kind_of(text: &str) -> NamedObject {
     let (kind, group) = text.split_once('.').map_or((text, None), |(kind, group)| (kind, Some(group.to_owned())));
     NamedObject { kind: kind.into(), group, name: String::new() }
 }
