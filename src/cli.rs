@@ -48,6 +48,8 @@ pub enum Command {
     Apply(ApplyArgs),
     /// Put what plan and rehearse need of the live cluster into one file, secrets left out.
     Snapshot(SnapshotArgs),
+    /// Play the whole upgrade on an API server held in memory: plan, apply, plan again.
+    Rehearse(RehearseArgs),
     /// Print the JSON Schema of a runbook, for editors.
     Schema,
     /// Print completions for a shell.
@@ -154,4 +156,21 @@ pub struct CompletionsArgs {
     /// The shell.
     #[arg(value_enum)]
     pub shell: clap_complete::Shell,
+}
+
+/// `sbx rehearse`.
+#[derive(Debug, Args)]
+pub struct RehearseArgs {
+    /// The runbook. May be left out when `runbooks/` holds exactly one.
+    pub runbook: Option<PathBuf>,
+    /// Rehearse on a copy of a real cluster, taken by `sbx snapshot`. Default: a built-in one, for
+    /// the shipped runbook.
+    #[arg(long, value_name = "FILE")]
+    pub snapshot: Option<PathBuf>,
+    /// Answer the questions yourself; otherwise the rehearsal answers and says so.
+    #[arg(long)]
+    pub interactive: bool,
+    /// Let this step go wrong once: see what a failure looks like and how the rerun goes on.
+    #[arg(long, value_name = "STEP")]
+    pub fail: Option<String>,
 }

@@ -6,6 +6,7 @@ use crate::{
     cluster::{ClusterError, Fault},
     exit_code::ExitCode,
     runbook::RunbookError,
+    snapshot::FormatError,
 };
 
 /// What a command can end with.
@@ -36,6 +37,9 @@ pub enum Error {
         /// The nearest one.
         hint: Option<String>,
     },
+    /// A snapshot that cannot be used.
+    #[error(transparent)]
+    Snapshot(#[from] FormatError),
     /// A local file.
     #[error("{attempt}: {source}")]
     Local {
@@ -51,6 +55,7 @@ impl Error {
     pub fn hints(&self) -> Vec<String> {
         let one = |text: &str| vec![text.to_owned()];
         match self {
+            Self::Snapshot(error) => error.hint.iter().cloned().collect(),
             Self::NoStep { hint, .. } => hint.iter().cloned().collect(),
             Self::OtherCluster { .. } => one("name the runbook's context, or change the runbook"),
             Self::Cluster(error) => match &error.fault {
@@ -68,7 +73,7 @@ impl Error {
         match self {
             Self::OtherCluster { .. } => ExitCode::Stale,
             Self::NoStep { .. } | Self::NoRunbook(_) => ExitCode::Usage,
-            Self::Runbook(_) | Self::Cluster(_) | Self::Local { .. } => ExitCode::Error,
+            Self::Runbook(_) | Self::Cluster(_) | Self::Snapshot(_) | Self::Local { .. } => ExitCode::Error,
         }
     }
 }

@@ -48,11 +48,8 @@ impl Resource {
 
     /// URL path of its collection, over all namespaces or in one, or of one object in it.
     pub fn path(&self, namespace: Option<&str>, name: Option<&str>) -> String {
-        let mut parts = if self.group.is_empty() {
-            vec!["/api", &self.version]
-        } else {
-            vec!["/apis", &self.group, &self.version]
-        };
+        let mut parts =
+            if self.group.is_empty() { vec!["/api", &self.version] } else { vec!["/apis", &self.group, &self.version] };
         if let Some(namespace) = namespace.filter(|_| self.namespaced) {
             parts.extend(["namespaces", namespace]);
         }

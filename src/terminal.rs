@@ -4,9 +4,9 @@
 //! quietly. A pipe is never consent: a question needs stdin and stderr to be terminals.
 
 use std::{
-    cell::OnceCell,
     env,
     io::{self, BufRead, ErrorKind, IsTerminal, Write},
+    sync::OnceLock,
 };
 
 use console::Term;
@@ -25,7 +25,7 @@ const PIPE_WIDTH: usize = 100;
 pub struct Terminal {
     out: View,
     err: View,
-    lost: OnceCell<ErrorKind>,
+    lost: OnceLock<ErrorKind>,
 }
 
 impl Terminal {
@@ -36,7 +36,7 @@ impl Terminal {
         // console would decide again, by rules of its own.
         console::set_colors_enabled(out.styles == Styles::coloured());
         console::set_colors_enabled_stderr(err.styles == Styles::coloured());
-        Self { out, err, lost: OnceCell::new() }
+        Self { out, err, lost: OnceLock::new() }
     }
 
     /// The page that results are laid out for.
@@ -91,6 +91,16 @@ fn view(color: Color, is_terminal: bool, term: &Term) -> View {
 }
 
 impl Ask for Terminal {
+    fn ask(&mut self, question: &str) -> Option<String> {
+        Prompt.ask(question)
+    }
+}
+
+/// Asks on the terminal, whoever prints there.
+#[derive(Debug)]
+pub struct Prompt;
+
+impl Ask for Prompt {
     fn ask(&mut self, question: &str) -> Option<String> {
         if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
             return None;

@@ -10,7 +10,10 @@ use std::{
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{cluster::connect, select::select};
+use super::{
+    cluster::connect,
+    select::{select, step},
+};
 use crate::{
     apply::{Ending, Event, Options, Session},
     cli::{ApplyArgs, ClusterArgs},
@@ -18,9 +21,7 @@ use crate::{
     error::Error,
     exit_code::ExitCode,
     render::{self, RunLines},
-    runbook::{Runbook, StepId},
     steps::Interrupt,
-    suggest,
     terminal::Terminal,
 };
 
@@ -56,17 +57,6 @@ pub(super) async fn run(args: ApplyArgs, cluster: &ClusterArgs, terminal: &mut T
     let ending = session.apply(&plan, &options, terminal).await?;
     terminal.err(&render::ending_text(&ending, &runbook.path, &terminal.page_err()));
     Ok(exit_code(&ending, caught.load(Ordering::Relaxed)))
-}
-
-fn step(name: &str, runbook: &Runbook) -> Result<StepId, Error> {
-    let known = || runbook.steps.iter().map(|step| step.id.0.as_str());
-    if known().any(|id| id == name) {
-        return Ok(StepId(name.into()));
-    }
-    Err(Error::NoStep {
-        name: name.into(),
-        hint: suggest::nearest(name, known()).map(|near| format!("did you mean `{near}`?")),
-    })
 }
 
 fn exit_code(ending: &Ending, signal: u8) -> ExitCode {

@@ -6,6 +6,7 @@ mod cluster;
 mod completions;
 mod graph;
 mod plan;
+mod rehearse;
 mod schema;
 mod select;
 mod snapshot;
@@ -30,6 +31,7 @@ pub fn run(cli: Cli, terminal: &mut Terminal) -> ExitCode {
         Command::Graph(args) => graph::run(args, terminal),
         Command::Plan(args) => wait(plan::run(args, &cluster, terminal)),
         Command::Apply(args) => wait(apply::run(args, &cluster, terminal)),
+        Command::Rehearse(args) => wait(rehearse::run(args, terminal)),
         Command::Snapshot(args) => wait(snapshot::run(args, &cluster, terminal)),
         Command::Schema => Ok(schema::run(terminal)),
         Command::Completions(args) => Ok(completions::run(&args, terminal)),

@@ -5,7 +5,8 @@ use std::{fs, path::PathBuf};
 use crate::{
     error::Error,
     graph::{self, StepGraph},
-    runbook::Runbook,
+    runbook::{Runbook, StepId},
+    suggest,
 };
 
 /// Reads the runbook that is named, or the only one in `runbooks/`.
@@ -37,4 +38,19 @@ fn only_one() -> Result<PathBuf, Error> {
             Err(Error::NoRunbook(format!("name one of these runbooks: {}", names.join(", "))))
         }
     }
+}
+
+/// A step by the name that was typed.
+///
+/// # Errors
+/// The runbook has no such step.
+pub(super) fn step(name: &str, runbook: &Runbook) -> Result<StepId, Error> {
+    let known = || runbook.steps.iter().map(|step| step.id.0.as_str());
+    if known().any(|id| id == name) {
+        return Ok(StepId(name.into()));
+    }
+    Err(Error::NoStep {
+        name: name.into(),
+        hint: suggest::nearest(name, known()).map(|near| format!("did you mean `{near}`?")),
+    })
 }

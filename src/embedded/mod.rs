@@ -141,6 +141,16 @@ impl Server {
         self.state().requests.clone()
     }
 
+    /// Whether the server has a resource, named as `widgets.demo.test` or `pods`.
+    pub fn serves(&self, resource: &str) -> bool {
+        self.state().kind_named(resource).is_some()
+    }
+
+    /// Counts requests that were answered elsewhere, in the audit log and the metric.
+    pub fn remember(&self, requests: impl IntoIterator<Item = RequestRecord>) {
+        self.state().requests.extend(requests);
+    }
+
     /// Forgets what was asked so far.
     pub fn clear_requests(&self) {
         self.state().requests.clear();

@@ -15,8 +15,9 @@ use crate::{
     runbook::{Runbook, StepId, Task},
 };
 
-/// Which write of a step is refused: not the first, so that there is something to keep.
-const NTH: usize = 2;
+/// Which call is refused: the server asks before and after it carries a request out, so this is before
+/// the second write of a step. Not the first one, so that there is something to keep.
+const NTH: usize = 3;
 
 pub(super) struct Fault {
     server: Server,

@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// Who runs `sbx` in a rehearsal.
-const ACTOR: &str = "you";
+pub const ACTOR: &str = "you";
 /// Times `apply` is run before the rehearsal gives up: gates that nobody plays stay closed.
 const RUNS: usize = 6;
 

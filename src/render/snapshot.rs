@@ -2,13 +2,7 @@
 
 use std::path::Path;
 
-use super::{
-    View,
-    escape::visible,
-    styles::Role,
-    words::plural,
-    wrap::hang,
-};
+use super::{View, escape::visible, styles::Role, words::plural, wrap::hang};
 use crate::snapshot::Summary;
 
 /// Refusals that are named; the rest is counted.
@@ -25,7 +19,11 @@ pub fn snapshot_text(summary: &Summary, file: &Path, view: &View) -> String {
     let mut lines = vec![format!("{} {size}, for its owner alone", view.styles.paint(Role::Heading, &visible(&shown)))];
     let mut say = |text: &str| lines.extend(hang("  ", text, 4, view.width));
     for (crd, count, versions) in &summary.records {
-        let at = if versions.is_empty() { "no version can be listed".into() } else { format!("at {}", versions.join(" and ")) };
+        let at = if versions.is_empty() {
+            "no version can be listed".into()
+        } else {
+            format!("at {}", versions.join(" and "))
+        };
         say(&visible(&format!("{crd}: {} {at}", plural(*count, "record"))));
     }
     for crd in &summary.absent {

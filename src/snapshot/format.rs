@@ -299,8 +299,12 @@ impl Lines {
     /// # Errors
     /// It cannot be read, is no snapshot, or one of another schema.
     pub fn open(path: &Path) -> Result<Self, FormatError> {
-        let file = File::open(path)
-            .map_err(|error| FormatError { path: path.into(), line: None, what: error.to_string(), hint: None })?;
+        let file = File::open(path).map_err(|error| FormatError {
+            path: path.into(),
+            line: None,
+            what: error.to_string(),
+            hint: None,
+        })?;
         Self::read(path, BufReader::new(file))
     }
 }
@@ -469,8 +473,14 @@ mod tests {
             (String::new(), "x:1: this is no snapshot"),
             ("{\"kind\": \"List\"}".into(), "x:1: this is no snapshot"),
             ("title = \"a runbook\"".into(), "x:1: this is no snapshot"),
-            (whole.replace("snapshot/1", "snapshot/2"), "x:1: schema `sbx.snapshot/2`; this version reads `sbx.snapshot/1`"),
-            (whole.replace("\"context\":\"admin@pitower\",", ""), "x:1: the header is damaged: missing field `context`"),
+            (
+                whole.replace("snapshot/1", "snapshot/2"),
+                "x:1: schema `sbx.snapshot/2`; this version reads `sbx.snapshot/1`",
+            ),
+            (
+                whole.replace("\"context\":\"admin@pitower\",", ""),
+                "x:1: the header is damaged: missing field `context`",
+            ),
             (cut(20), "x:3: the file ends here, without its last line: it is cut off"),
             (cut(5), "x:4: the line is cut off"),
             ([lines[0], lines[1], lines[3]].join("\n"), "x:3: 2 lines came before this one, which says 3"),

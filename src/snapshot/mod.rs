@@ -17,12 +17,14 @@
 //! ```
 
 mod format;
+mod load;
 mod pairs;
 mod reads;
 mod redact;
 mod take;
 
 pub use format::{Access, Denied, FormatError, Header, Line, Lines, Record, Requests, RunbookIdentity, Served, Taken};
+pub use load::{built_in, load};
 pub use reads::{Read, Reads};
 pub use redact::{Keep, Redactor};
 pub use take::{Summary, TakeError, take};

@@ -72,8 +72,7 @@ impl<'a> Pairs<'a> {
             if !self.seen.insert(object.uid().to_owned()) {
                 continue;
             }
-            let mut record =
-                Record { crd: self.crd.name().into(), at: BTreeMap::new(), unreadable: BTreeMap::new() };
+            let mut record = Record { crd: self.crd.name().into(), at: BTreeMap::new(), unreadable: BTreeMap::new() };
             for index in 0..self.columns.len() {
                 if index != lead {
                     self.beside(index, &object, &mut record).await?;

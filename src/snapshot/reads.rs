@@ -152,9 +152,8 @@ impl Reads {
     }
 
     fn manifest(&mut self, object: &Object, discovered: &Discovered, others: &[Resource]) {
-        let is_it = |resource: &&Resource| {
-            resource.kind == object.kind() && resource.api_version() == object.api_version()
-        };
+        let is_it =
+            |resource: &&Resource| resource.kind == object.kind() && resource.api_version() == object.api_version();
         if let Some(resource) = discovered.resources.iter().chain(others).find(is_it) {
             self.get(resource.clone(), object.namespace(), object.name(), true);
         }

@@ -352,7 +352,8 @@ fn pick(from: Option<&Value>, names: &[&str]) -> Value {
 
 fn is_env(key: &str) -> bool {
     let key = key.to_lowercase();
-    key != "envfrom" && (key.ends_with("env") || key.ends_with("envs") || key.ends_with("envvars") || key == "environment")
+    key != "envfrom"
+        && (key.ends_with("env") || key.ends_with("envs") || key.ends_with("envvars") || key == "environment")
 }
 
 fn is_credential(key: &str) -> bool {

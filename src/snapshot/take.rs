@@ -169,7 +169,8 @@ impl Taker<'_> {
                 }
                 Err(error) => {
                     let (group, version) = split_api_version(&api_version);
-                    let path = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{api_version}") };
+                    let path =
+                        if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{api_version}") };
                     self.denied(&path, false, error)?;
                 }
             }

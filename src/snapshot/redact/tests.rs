@@ -12,6 +12,7 @@ fn redacted(object: Value) -> Value {
 }
 
 /// A Sandbox with one field, and what becomes of that field.
+#[expect(clippy::needless_pass_by_value, reason = "an object is written where it is used")]
 fn field(pointer: &str, object: Value) -> Value {
     let mut whole = json!({"apiVersion": "agents.x-k8s.io/v1beta1", "kind": "Sandbox"});
     for (key, value) in object.as_object().expect("fields") {
@@ -77,7 +78,8 @@ fn annotations_stay_only_where_they_are_known_or_plain_and_keep_their_size() {
         let after = field("/metadata/annotations", json!({"metadata": {"annotations": {name: value}}}));
         assert_eq!(after, json!({name: wanted}), "{name}");
     }
-    let template = json!({"spec": {"template": {"metadata": {"annotations": {"a": CANARY}, "labels": {"token": "x"}}}}});
+    let template =
+        json!({"spec": {"template": {"metadata": {"annotations": {"a": CANARY}, "labels": {"token": "x"}}}}});
     let wanted = json!({"annotations": {"a": "<redacted #1: 13 bytes>"}, "labels": {"token": "x"}});
     assert_eq!(field("/spec/template/metadata", template), wanted);
 }
@@ -88,7 +90,8 @@ fn a_status_keeps_the_words_of_the_api_conventions_alone() {
         "type": "example.dev/Ready", "status": "True", "reason": "PodReady", "message": CANARY,
         "observedGeneration": 3, "lastTransitionTime": "2026-12-01T14:02:11Z",
     });
-    let after = field("/status", json!({"status": {"conditions": [condition.clone()], "phase": "Running", "note": CANARY}}));
+    let after =
+        field("/status", json!({"status": {"conditions": [condition.clone()], "phase": "Running", "note": CANARY}}));
     let mut wanted = condition;
     wanted["message"] = "<redacted #1>".into();
     assert_eq!(after, json!({"conditions": [wanted], "phase": "Running", "note": "<redacted #1>"}));
@@ -106,7 +109,8 @@ fn a_status_keeps_the_words_of_the_api_conventions_alone() {
 
 #[test]
 fn a_secret_keeps_its_name_and_an_application_what_says_how_it_syncs() {
-    let secret = redacted(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"a": CANARY},
+    let secret =
+        redacted(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"a": CANARY},
         "stringData": {"b": CANARY}, "type": "Opaque"}));
     assert_eq!(secret["data"], json!({"a": "<redacted #1>"}));
     assert!(!secret.to_string().contains(CANARY));
@@ -133,7 +137,8 @@ fn a_secret_keeps_its_name_and_an_application_what_says_how_it_syncs() {
 
 #[test]
 fn a_definition_keeps_its_schemas() {
-    let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"password": {"type": "string", "default": "x"}}}});
+    let schema =
+        json!({"openAPIV3Schema": {"type": "object", "properties": {"password": {"type": "string", "default": "x"}}}});
     let crd = redacted(json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "widgets.demo.test", "annotations": {"a": CANARY}, "managedFields": [{"manager": "x"}]},
