@@ -107,6 +107,10 @@ impl Kind {
     /// What is wrong with an object.
     pub(super) fn check(&self, version: &str, path: Path, new: &Value, old: Option<&Value>) -> Vec<Cause> {
         let mut causes = meta::check(new, old);
+        if self.definition.is_some() && old.is_some() {
+            // The server checks the metadata of a custom resource twice, and says so twice.
+            causes.extend(causes.clone());
+        }
         if self.is_definitions() && path == Path::Main {
             causes.extend(crd::check(new, old));
         }

@@ -99,7 +99,7 @@ impl Ownership<'_> {
         let of = (self.types)(version);
         if let Some(path) = undeclared(of, config) {
             let name = super::super::json::text(config, "/metadata/name");
-            let namespace = super::super::json::text(&live, "/metadata/namespace");
+            let namespace = super::super::json::text(config, "/metadata/namespace");
             let kind = config["kind"].as_str().unwrap_or_default();
             return Err(failed(format!(
                 "failed to create typed patch object ({namespace}/{name}; {version}, Kind={kind}): {path}: field not \
@@ -215,7 +215,7 @@ impl Ownership<'_> {
             entry.fields = entry.fields.difference(&taken).difference(&comparison.removed);
         }
         if !conflicts.is_empty() {
-            conflicts.sort();
+            conflicts.sort_by(|(a, _), (b, _)| a.cmp(b));
             return Err(ApplyError::Conflicts(conflicts));
         }
         managed.0.retain(|_, entry| !entry.fields.is_empty());

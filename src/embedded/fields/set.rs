@@ -124,7 +124,7 @@ impl FieldSet {
         set
     }
 
-    /// Every path as the server writes it in a conflict: `.spec.list[name="a"].size`.
+    /// Every path as the server writes it in a conflict, `.spec.list[name="a"].size`, and in its order.
     pub(super) fn paths(&self) -> Vec<String> {
         let mut paths = Vec::new();
         self.collect("", &mut paths);
@@ -132,11 +132,10 @@ impl FieldSet {
     }
 
     fn collect(&self, prefix: &str, paths: &mut Vec<String>) {
-        if self.own {
-            paths.push(prefix.to_owned());
-        }
-        for (element, child) in &self.children {
-            child.collect(&format!("{prefix}{}", written(element)), paths);
+        let children = || self.children.iter().map(|(element, child)| (format!("{prefix}{}", written(element)), child));
+        paths.extend(children().filter(|(_, child)| child.own).map(|(path, _)| path));
+        for (path, child) in children() {
+            child.collect(&path, paths);
         }
     }
 }
@@ -169,7 +168,7 @@ mod tests {
         let fields =
             json!({"f:a": {".": {}, "f:b": {}}, "f:c": {"k:{\"n\":\"x\"}": {".": {}, "f:d": {}}, "v:\"y\"": {}}});
         assert_eq!(set(&fields).to_json(), fields);
-        assert_eq!(set(&fields).paths(), [".a", ".a.b", ".c[n=\"x\"]", ".c[n=\"x\"].d", ".c[=\"y\"]"]);
+        assert_eq!(set(&fields).paths(), [".a", ".a.b", ".c[n=\"x\"]", ".c[=\"y\"]", ".c[n=\"x\"].d"]);
         assert!(FieldSet::from_json(&json!({"a": {}})).is_err());
     }
 

@@ -163,7 +163,8 @@ pub(super) fn remove(of: Type<'_>, value: &Value, set: &FieldSet) -> Option<Valu
                         return None;
                     }
                     let (of, _) = of.field(key).unwrap_or((Type::Deduced, false));
-                    Some((key.clone(), remove(of, child, below)?))
+                    // As on the server, an emptied value that somebody else owns stays as a null.
+                    Some((key.clone(), remove(of, child, below).unwrap_or(Value::Null)))
                 })
                 .collect();
             (!kept.is_empty()).then_some(Value::Object(kept))
