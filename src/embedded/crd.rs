@@ -331,9 +331,11 @@ impl State {
                 ("InstanceDeletionFailed", format!("could not list instances: {why}"))
             }
         };
-        set_condition(&mut crd, condition("Terminating", true, reason, &message, &time));
-        self.store.put(&self.definitions().table(), &name, crd);
         self.finish_definition(&kind.table());
+        if self.kinds.contains_key(&kind.table()) {
+            set_condition(&mut crd, condition("Terminating", true, reason, &message, &time));
+            self.store.put(&self.definitions().table(), &name, crd);
+        }
         Ok(answer)
     }
 

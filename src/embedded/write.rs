@@ -164,6 +164,7 @@ impl State {
             match applied {
                 Ok(mut object) => {
                     meta::coerce(&mut object);
+                    kind.fill(&mut object);
                     schema::default(&mut object, kind.version(&target.version).and_then(|v| v.schema.as_ref()));
                     Ok(object)
                 }
@@ -264,9 +265,8 @@ impl State {
 
     /// Notes who owns what changed. What cannot be told is lost before v1.37, and kept as it was since.
     pub(super) fn own(&self, target: &Target, options: &Options, live: &Value, mut new: Value) -> Value {
-        let filled = target.kind.is_definitions().then(|| crd::filled(live));
-        let before = filled.as_ref().unwrap_or(live);
-        let told = self.ownership(target, options, |ownership| ownership.update(before, &mut new));
+        let before = target.kind.structured(live);
+        let told = self.ownership(target, options, |ownership| ownership.update(&before, &mut new));
         let managed = live.pointer("/metadata/managedFields");
         let kept = managed.filter(|_| told.is_err() && self.release.minor >= Release::KEEPS_OWNERSHIP);
         if let Some(managed) = kept {
@@ -347,7 +347,9 @@ impl State {
         let time = self.timestamp();
         let metadata = metadata(&mut new);
         metadata.insert("deletionTimestamp".into(), time.into());
-        metadata.insert("deletionGracePeriodSeconds".into(), 0.into());
+        if table != namespaces() {
+            metadata.insert("deletionGracePeriodSeconds".into(), 0.into());
+        }
         if let Some(generation) = metadata.get("generation").and_then(Value::as_i64) {
             metadata.insert("generation".into(), (generation + 1).into());
         }
@@ -390,9 +392,7 @@ fn accept(target: &Target, mut object: Value) -> Result<Value, Refusal> {
     object["apiVersion"] = expected.into();
     object["kind"] = kind.kind.clone().into();
     meta::coerce(&mut object);
-    if kind.is_definitions() {
-        crd::default(&mut object);
-    }
+    kind.fill(&mut object);
     if kind.definition.is_some() {
         let schema = kind.version(&target.version).and_then(|version| version.schema.as_ref());
         schema::prune(&mut object, schema);

@@ -124,6 +124,18 @@ impl FieldSet {
         set
     }
 
+    /// The same set with nothing below a field that is owned whole.
+    pub(super) fn reconciled(&self, of: super::Type<'_>) -> Self {
+        if of.is_whole() && !self.children.is_empty() {
+            return Self { own: true, ..Self::default() };
+        }
+        let children = self.children.iter().map(|(element, child)| {
+            let (of, _) = of.element(element);
+            (element.clone(), child.reconciled(of))
+        });
+        Self { own: self.own, children: children.collect() }
+    }
+
     /// Every path as the server writes it in a conflict, `.spec.list[name="a"].size`, and in its order.
     pub(super) fn paths(&self) -> Vec<String> {
         let mut paths = Vec::new();
@@ -140,7 +152,8 @@ impl FieldSet {
     }
 }
 
-fn written(element: &str) -> String {
+/// A path element as the server writes it: `.name`, `[name="a"]`.
+pub(super) fn written(element: &str) -> String {
     match element.split_once(':') {
         Some(("f", name)) => format!(".{name}"),
         Some(("v", value)) => format!("[={value}]"),
