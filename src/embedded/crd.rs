@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 
-use super::json::{items, merge_patch, object, split_api_version, text};
+use super::json::{items, object, split_api_version, text};
 use super::kinds::Kind;
 use super::route::{Options, Target};
 use super::state::{Lag, State};
@@ -52,7 +52,7 @@ const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
 pub(super) fn prepare(new: &mut Value, old: Option<&Value>) {
     default(new);
     if old.is_none() {
-        new["status"] = json!({});
+        new["status"] = json!({"conditions": null, "acceptedNames": {"plural": "", "kind": ""}});
     }
     let storage = storage(new).to_owned();
     let stored = items(new, "/status/storedVersions");
@@ -73,11 +73,16 @@ pub(super) fn default_stored_versions(crd: &mut Value) {
 
 /// The server's definitions always have these fields, empty or not; so nobody comes to own them by filling them in.
 pub(super) fn filled(crd: &Value) -> Value {
-    let mut filled = json!({
-        "spec": {"group": "", "names": {"plural": "", "kind": ""}, "scope": "", "versions": null},
-        "status": {"conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": null},
-    });
-    merge_patch(&mut filled, crd);
+    let mut filled = crd.clone();
+    for (part, fields) in [
+        ("spec", json!({"group": "", "names": {"plural": "", "kind": ""}, "scope": "", "versions": null})),
+        ("status", json!({"conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": null})),
+    ] {
+        let known = object(&mut filled, part);
+        for (field, empty) in fields.as_object().into_iter().flatten() {
+            known.entry(field.clone()).or_insert_with(|| empty.clone());
+        }
+    }
     filled
 }
 
@@ -114,7 +119,7 @@ fn storage(crd: &Value) -> &str {
 pub(super) fn check(new: &Value, old: Option<&Value>) -> Vec<Cause> {
     let mut causes = Vec::new();
     let (name, group, plural) = ("/metadata/name", text(new, "/spec/group"), text(new, "/spec/names/plural"));
-    if text(new, name) != format!("{plural}.{group}") {
+    if old.is_none() && text(new, name) != format!("{plural}.{group}") {
         let detail = "must be spec.names.plural+\".\"+spec.group";
         causes.push(Cause::invalid("metadata.name", &text(new, name).into(), detail));
     }
@@ -142,7 +147,14 @@ pub(super) fn check(new: &Value, old: Option<&Value>) -> Vec<Cause> {
             causes.push(Cause::invalid(format!("spec.{field}"), &value(new), "field is immutable"));
         }
     }
-    for (index, stored) in items(new, "/status/storedVersions").iter().enumerate() {
+    let stored = items(new, "/status/storedVersions");
+    for version in versions.iter().filter(|version| version["storage"] == true) {
+        if !stored.contains(&version["name"]) {
+            let detail = format!("must have the storage version {}", text(version, "/name"));
+            causes.push(Cause::invalid("status.storedVersions", &stored.into(), &detail));
+        }
+    }
+    for (index, stored) in stored.iter().enumerate() {
         if !versions.iter().any(|version| version["name"] == *stored) {
             let version = stored.as_str().unwrap_or_default();
             let detail = format!(
@@ -218,6 +230,13 @@ fn condition(kind: &str, status: bool, reason: &str, message: &str, time: &str) 
     json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": time})
 }
 
+fn set_condition(crd: &mut Value, condition: Value) {
+    let mut conditions = items(crd, "/status/conditions").to_vec();
+    conditions.retain(|known| known["type"] != condition["type"]);
+    conditions.push(condition);
+    object(crd, "status").insert("conditions".into(), conditions.into());
+}
+
 impl State {
     /// Serves what a definition says, and writes into its status what the server finds.
     pub(super) fn install(&mut self, crd: &Value) -> Result<(), Refusal> {
@@ -284,21 +303,19 @@ impl State {
         let mut crd = record.clone();
         if crd.pointer("/metadata/deletionTimestamp").is_none() {
             crd["metadata"]["deletionTimestamp"] = time.clone().into();
-            crd["metadata"]["deletionGracePeriodSeconds"] = 0.into();
             let mut finalizers = items(&crd, "/metadata/finalizers").to_vec();
             finalizers.push(CLEANUP.into());
             crd["metadata"]["finalizers"] = finalizers.into();
             let message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
-            let mut conditions = items(&crd, "/status/conditions").to_vec();
-            conditions.push(condition("Terminating", true, "InstanceDeletionPending", message, &time));
-            object(&mut crd, "status").insert("conditions".into(), conditions.into());
+            set_condition(&mut crd, condition("Terminating", true, "InstanceDeletionPending", message, &time));
             self.store.put(&self.definitions().table(), &name, crd.clone());
             self.install(&crd)?;
         }
+        let answer = self.stored_definition(&name);
         let kind = Arc::new(Kind::defined(&crd));
-        let records: Vec<_> =
-            self.store.records(&kind.table()).map(|(key, record)| (key.clone(), record.clone())).collect();
-        for (_, record) in records {
+        let listed = self.warm(&kind, kind.storage());
+        let records: Vec<_> = self.store.records(&kind.table()).map(|(_, record)| record.clone()).collect();
+        for record in records.iter().filter(|_| listed.is_ok()) {
             let namespace = record.value.pointer("/metadata/namespace").and_then(Value::as_str);
             let version = split_api_version(text(&record.value, "/apiVersion")).1;
             let name = text(&record.value, "/metadata/name");
@@ -306,8 +323,26 @@ impl State {
             // One that cannot be deleted keeps the definition; it shows as an object that is still there.
             let _ = self.delete(&target, &Value::Null, false);
         }
+        let (reason, message) = match listed {
+            Ok(()) => ("InstanceDeletionInProgress", "CustomResource deletion is in progress".to_owned()),
+            Err((record, error)) => {
+                let target = Target::main(kind.clone(), kind.storage(), None, "");
+                let why = self.initializing(&target, &record, &error).message;
+                ("InstanceDeletionFailed", format!("could not list instances: {why}"))
+            }
+        };
         self.finish_definition(&kind.table());
-        Ok(crd)
+        if self.kinds.contains_key(&kind.table()) {
+            set_condition(&mut crd, condition("Terminating", true, reason, &message, &time));
+            self.store.put(&self.definitions().table(), &name, crd);
+        }
+        Ok(answer)
+    }
+
+    fn stored_definition(&self, name: &str) -> Value {
+        let kind = self.definitions();
+        let record = self.store.get(&kind.table(), name);
+        record.and_then(|record| self.decode(&kind, &record, "v1").ok()).unwrap_or_default()
     }
 
     /// Removes a terminating definition once nothing of its kind is left.

@@ -104,6 +104,9 @@ impl State {
             return Err(Refusal::unreadable_list(&kind.named(""), &errors));
         }
         let mut metadata = json!({"resourceVersion": revision.to_string()});
+        if kind.definition.is_some() && !partial(&request.accept) {
+            metadata["continue"] = "".into();
+        }
         if let Some((next, _)) = rest.peek() {
             metadata["continue"] = Token { revision: Some(revision), start: next.clone() }.write().into();
             metadata["remainingItemCount"] = rest.count().into();
@@ -138,7 +141,8 @@ impl State {
         }
     }
 
-    fn initializing(&self, target: &Target, record: &Record, error: &str) -> Refusal {
+    /// A list for which the cache does not start.
+    pub(super) fn initializing(&self, target: &Target, record: &Record, error: &str) -> Refusal {
         if self.release.minor < Release::CORRUPT_OBJECTS {
             let of = target.kind.versioned(&target.api_version());
             return Refusal::initializing(&format!("failed to list {of}: {error}"));

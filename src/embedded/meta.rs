@@ -54,11 +54,11 @@ pub(super) fn check(object: &Value, old: Option<&Value>) -> Vec<Cause> {
     if annotations_size(object) > ANNOTATIONS {
         causes.push(Cause::too_long("metadata.annotations", ANNOTATIONS));
     }
-    for (index, reference) in items(object, "/metadata/ownerReferences").iter().enumerate() {
+    for reference in items(object, "/metadata/ownerReferences") {
         for key in ["apiVersion", "kind", "name", "uid"] {
             if text(reference, &format!("/{key}")).is_empty() {
-                let field = format!("metadata.ownerReferences[{index}].{key}");
-                causes.push(Cause::invalid(field, &"".into(), &format!("{} must not be empty", lower(key))));
+                let detail = if key == "apiVersion" { "version must not be empty" } else { "must not be empty" };
+                causes.push(Cause::invalid(format!("metadata.ownerReferences.{key}"), &"".into(), detail));
             }
         }
     }
@@ -84,8 +84,4 @@ pub(super) fn check(object: &Value, old: Option<&Value>) -> Vec<Cause> {
         causes.push(Cause::forbidden("metadata.finalizers", &detail));
     }
     causes
-}
-
-fn lower(key: &str) -> &str {
-    if key == "apiVersion" { "version" } else { key }
 }

@@ -121,7 +121,7 @@ impl State {
         let path = match subresource {
             None => Path::Main,
             Some("status") if served.status => Path::Status,
-            Some(_) => return Err(Refusal::page_not_found()),
+            Some(_) => return Err(Refusal::not_found(&kind.named(name.unwrap_or_default()))),
         };
         if kind.namespaced != namespace.is_some() && (name.is_some() || !kind.namespaced) {
             return Err(Refusal::page_not_found());

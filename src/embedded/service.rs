@@ -223,12 +223,10 @@ impl State {
     }
 }
 
-/// The object of a server-side apply: YAML, hence JSON too.
+/// The object of a server-side apply. JSON is YAML, and all that is sent here.
 fn configuration(bytes: &[u8]) -> Result<Value, Refusal> {
-    let yaml = |_| serde_saphyr::from_slice::<Value>(bytes);
-    let config = serde_json::from_slice(bytes)
-        .or_else(yaml)
-        .map_err(|error| Refusal::bad_request(format!("error decoding YAML: {error}")))?;
+    let config =
+        serde_json::from_slice(bytes).map_err(|error| Refusal::bad_request(format!("error decoding YAML: {error}")))?;
     if text(&config, "/kind").is_empty() {
         return Err(Refusal::bad_request("Object 'Kind' is missing"));
     }

@@ -129,7 +129,12 @@ impl Refusal {
 
     /// `kind` stands where the resource would: `Widget.demo.test "a" is invalid`.
     pub(super) fn invalid(kind: &Named, causes: &[Cause]) -> Self {
-        let texts: Vec<_> = causes.iter().map(Cause::text).collect();
+        let mut texts: Vec<_> = Vec::new();
+        for text in causes.iter().map(Cause::text) {
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
         let text = if let [text] = texts.as_slice() { text.clone() } else { format!("[{}]", texts.join(", ")) };
         let mut details = kind.details();
         details["causes"] = causes

@@ -34,6 +34,34 @@ impl Kind {
         FieldSet::of_fields(fields)
     }
 
+    /// Fills in what the server fills in as soon as it has read an object.
+    pub(super) fn fill(&self, object: &mut Value) {
+        match self.kind.as_str() {
+            _ if self.is_definitions() => crd::default(object),
+            "Secret" => secret(object),
+            "Namespace" => {
+                let name = object["metadata"]["name"].clone();
+                self::object(&mut object["metadata"], "labels").insert("kubernetes.io/metadata.name".into(), name);
+            }
+            _ => {}
+        }
+    }
+
+    /// An object with the empty structures that built-in kinds always have: nobody comes to own them by filling them.
+    pub(super) fn structured(&self, live: &Value) -> Value {
+        if self.definition.is_some() {
+            return live.clone();
+        }
+        if self.is_definitions() {
+            return crd::filled(live);
+        }
+        let mut live = live.clone();
+        for part in ["spec", "status"] {
+            object(&mut live, part);
+        }
+        live
+    }
+
     /// Prepares an object that is created.
     pub(super) fn prepare_create(&self, version: &str, new: &mut Value) {
         if self.has_status(version)
@@ -46,10 +74,7 @@ impl Kind {
         }
         match self.kind.as_str() {
             _ if self.is_definitions() => crd::prepare(new, None),
-            "Secret" => secret(new),
             "Namespace" => {
-                let name = new["metadata"]["name"].clone();
-                object(&mut new["metadata"], "labels").insert("kubernetes.io/metadata.name".into(), name);
                 new["spec"] = json!({"finalizers": ["kubernetes"]});
                 new["status"] = json!({"phase": "Active"});
             }
@@ -68,9 +93,6 @@ impl Kind {
                 }
                 if self.is_definitions() {
                     crd::prepare(new, Some(old));
-                }
-                if self.kind == "Secret" {
-                    secret(new);
                 }
             }
             Path::Status => {
@@ -107,6 +129,10 @@ impl Kind {
     /// What is wrong with an object.
     pub(super) fn check(&self, version: &str, path: Path, new: &Value, old: Option<&Value>) -> Vec<Cause> {
         let mut causes = meta::check(new, old);
+        if old.is_some() {
+            // The server checks metadata twice, and says so twice.
+            causes.extend(causes.clone());
+        }
         if self.is_definitions() && path == Path::Main {
             causes.extend(crd::check(new, old));
         }

@@ -27,6 +27,7 @@ static OPEN: LazyLock<Value> = LazyLock::new(|| json!({"x-kubernetes-preserve-un
 impl State {
     /// POST.
     pub(super) fn create(&mut self, target: &Target, options: &Options, body: Value) -> Result<Value, Refusal> {
+        check_version(target, &body)?;
         let mut new = accept(target, body)?;
         if text(&new, "/metadata/name").is_empty() && !text(&new, "/metadata/generateName").is_empty() {
             let suffix: String = self.store.uid().chars().filter(char::is_ascii_alphanumeric).take(5).collect();
@@ -103,12 +104,18 @@ impl State {
 
     /// PUT.
     pub(super) fn replace(&mut self, target: &Target, options: &Options, body: &Value) -> Result<Value, Refusal> {
+        check_version(target, body)?;
         let new = accept(target, body.clone())?;
         let kind = target.kind.clone();
         self.update(target, options, &|state, current| {
             let (given, found) = (text(&new, "/metadata/uid"), text(current, "/metadata/uid"));
             if !given.is_empty() && given != found {
-                let why = format!("Precondition failed: UID in precondition: {given}, UID in object meta: {found}");
+                let key = key(target.namespace.as_deref(), target.object_name());
+                let why = format!(
+                    "StorageError: invalid object, Code: 4, Key: /registry/{}/{}/{key}, ResourceVersion: 0, \
+                     AdditionalErrorMsg: Precondition failed: UID in precondition: {given}, UID in object meta: {found}",
+                    kind.group, kind.plural
+                );
                 return Err(Refusal::conflict(&kind.named(target.object_name()), &why));
             }
             let mut new = new.clone();
@@ -156,6 +163,8 @@ impl State {
             let applied = state.ownership(target, options, |ownership| ownership.apply(live, config, force));
             match applied {
                 Ok(mut object) => {
+                    meta::coerce(&mut object);
+                    kind.fill(&mut object);
                     schema::default(&mut object, kind.version(&target.version).and_then(|v| v.schema.as_ref()));
                     Ok(object)
                 }
@@ -229,6 +238,9 @@ impl State {
             let cause = Cause::invalid("metadata.resourceVersion", &0.into(), "must be specified for an update");
             return Err(Refusal::invalid(&kind.named(name), &[cause]));
         }
+        if version.parse::<u64>().is_err() {
+            return Err(Refusal::untyped(format!("strconv.ParseUint: parsing {version:?}: invalid syntax")));
+        }
         if version != text(current, "/metadata/resourceVersion") {
             return Err(Refusal::modified(&kind.named(name)));
         }
@@ -253,9 +265,8 @@ impl State {
 
     /// Notes who owns what changed. What cannot be told is lost before v1.37, and kept as it was since.
     pub(super) fn own(&self, target: &Target, options: &Options, live: &Value, mut new: Value) -> Value {
-        let filled = target.kind.is_definitions().then(|| crd::filled(live));
-        let before = filled.as_ref().unwrap_or(live);
-        let told = self.ownership(target, options, |ownership| ownership.update(before, &mut new));
+        let before = target.kind.structured(live);
+        let told = self.ownership(target, options, |ownership| ownership.update(&before, &mut new));
         let managed = live.pointer("/metadata/managedFields");
         let kept = managed.filter(|_| told.is_err() && self.release.minor >= Release::KEEPS_OWNERSHIP);
         if let Some(managed) = kept {
@@ -336,7 +347,9 @@ impl State {
         let time = self.timestamp();
         let metadata = metadata(&mut new);
         metadata.insert("deletionTimestamp".into(), time.into());
-        metadata.insert("deletionGracePeriodSeconds".into(), 0.into());
+        if table != namespaces() {
+            metadata.insert("deletionGracePeriodSeconds".into(), 0.into());
+        }
         if let Some(generation) = metadata.get("generation").and_then(Value::as_i64) {
             metadata.insert("generation".into(), (generation + 1).into());
         }
@@ -349,32 +362,37 @@ impl State {
     }
 }
 
+/// What a create or a replacement calls itself.
+fn check_version(target: &Target, object: &Value) -> Result<(), Refusal> {
+    let (expected, found) = (target.api_version(), text(object, "/apiVersion"));
+    if found.is_empty() || found == expected {
+        return Ok(());
+    }
+    Err(Refusal::bad_request(format!(
+        "the API version in the data ({found}) does not match the expected API version ({expected})"
+    )))
+}
+
 /// An object as it came in a request: the right type, pruned, defaulted.
 fn accept(target: &Target, mut object: Value) -> Result<Value, Refusal> {
     let kind = &target.kind;
-    let (expected, found) = (target.api_version(), text(&object, "/apiVersion").to_owned());
-    if !found.is_empty() && found != expected {
-        return Err(Refusal::bad_request(format!(
-            "the API version in the data ({found}) does not match the expected API version ({expected})"
-        )));
-    }
-    let found = text(&object, "/kind");
-    if !found.is_empty() && found != kind.kind {
-        return Err(Refusal::bad_request(format!(
-            "{} in version {:?} cannot be handled as a {}: the kind in the data ({found}) does not match the \
-             expected kind ({})",
-            kind.kind, target.version, kind.kind, kind.kind
-        )));
-    }
     if !object.is_object() {
         return Err(Refusal::bad_request("the body of the request is no object"));
+    }
+    let expected = target.api_version();
+    for (field, expected) in [("apiVersion", &expected), ("kind", &kind.kind)] {
+        let found = object[field].as_str().unwrap_or_default();
+        if !found.is_empty() && found != expected {
+            let named = if field == "kind" { found } else { &kind.kind };
+            let named = Named::new(&kind.group, named, text(&object, "/metadata/name"));
+            let cause = Cause::invalid(field, &found.into(), &format!("must be {expected}"));
+            return Err(Refusal::invalid(&named, &[cause]));
+        }
     }
     object["apiVersion"] = expected.into();
     object["kind"] = kind.kind.clone().into();
     meta::coerce(&mut object);
-    if kind.is_definitions() {
-        crd::default(&mut object);
-    }
+    kind.fill(&mut object);
     if kind.definition.is_some() {
         let schema = kind.version(&target.version).and_then(|version| version.schema.as_ref());
         schema::prune(&mut object, schema);

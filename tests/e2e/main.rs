@@ -6,6 +6,7 @@
 //!
 //! Without binaries to run they are left out, which is said; with `SBX_REQUIRE_CONTROL_PLANE=1` that is a failure.
 
+#![allow(clippy::disallowed_types, reason = "the tests reach the server past the program")]
 #![allow(unreachable_pub, reason = "a test binary exports nothing; `pub` says what a module offers to the others")]
 #![allow(clippy::print_stderr, clippy::print_stdout, reason = "what a person starts by hand answers on the terminal")]
 

@@ -1,5 +1,7 @@
 //! The library, driven from outside.
 
+#![allow(clippy::disallowed_types, reason = "the tests put a server of their own under the program's client")]
+
 mod cases;
 mod complete;
 mod hostile;
@@ -7,5 +9,6 @@ mod layers;
 mod plan_views;
 mod run_lines;
 mod schema;
+mod terminal;
 mod touch;
 mod usage;

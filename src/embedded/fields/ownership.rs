@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::entries::{Entry, Identity, Managed};
 use super::types::Type;
-use super::walk::{Comparison, compare, fields, merge, remove, undeclared};
+use super::walk::Duplicates;
+use super::walk::{Comparison, compare, fields, merge, misfit, remove};
 use super::{FieldSet, walk};
 
 /// Whoever writes, through which version and subresource, and when.
@@ -97,13 +98,12 @@ impl Ownership<'_> {
         }
         let version = self.manager.api_version;
         let of = (self.types)(version);
-        if let Some(path) = undeclared(of, config) {
+        if let Some(misfit) = misfit(of, config, Duplicates::Refused) {
             let name = super::super::json::text(config, "/metadata/name");
-            let namespace = super::super::json::text(&live, "/metadata/namespace");
+            let namespace = super::super::json::text(config, "/metadata/namespace");
             let kind = config["kind"].as_str().unwrap_or_default();
             return Err(failed(format!(
-                "failed to create typed patch object ({namespace}/{name}; {version}, Kind={kind}): {path}: field not \
-                 declared in schema"
+                "failed to create typed patch object ({namespace}/{name}; {version}, Kind={kind}): {misfit}"
             )));
         }
         self.reconcile(&live, &mut managed).map_err(failed)?;
@@ -161,12 +161,13 @@ impl Ownership<'_> {
         Ok(managed)
     }
 
-    /// The live object must be had at every version that an entry names.
+    /// The live object must be had at every version that an entry names; entries below what the schema has made whole
+    /// since own all of it.
     fn reconcile(&self, live: &Value, managed: &mut Managed) -> Result<(), String> {
         let mut unknown = Vec::new();
-        for (identity, entry) in &managed.0 {
+        for (identity, entry) in &mut managed.0 {
             match self.at(live, &entry.api_version) {
-                Ok(_) => {}
+                Ok(_) => entry.fields = entry.fields.reconciled((self.types)(&entry.api_version)),
                 Err(ConvertError::Unknown) => unknown.push(identity.clone()),
                 Err(ConvertError::Failed(error)) => return Err(error),
             }
@@ -215,7 +216,7 @@ impl Ownership<'_> {
             entry.fields = entry.fields.difference(&taken).difference(&comparison.removed);
         }
         if !conflicts.is_empty() {
-            conflicts.sort();
+            conflicts.sort_by(|(a, _), (b, _)| a.cmp(b));
             return Err(ApplyError::Conflicts(conflicts));
         }
         managed.0.retain(|_, entry| !entry.fields.is_empty());
@@ -229,7 +230,8 @@ impl Ownership<'_> {
             Err(ConvertError::Unknown) => Ok(None),
             Err(ConvertError::Failed(error)) => Err(error),
         };
-        let Some(merged) = at(merged, &last.api_version)? else { return Ok(merged.clone()) };
+        let failed = |error| format!("failed to convert merged object to last applied version: {error}");
+        let Some(merged) = at(merged, &last.api_version).map_err(failed)? else { return Ok(merged.clone()) };
         let of = (self.types)(&last.api_version);
         let empty = || json!({});
         let mut pruned = remove(of, &merged, &last.fields.with_declared_parents(of)).unwrap_or_else(empty);
@@ -262,9 +264,9 @@ impl Ownership<'_> {
             return Ok(object.clone());
         }
         let converted = (self.convert)(object, api_version)?;
-        match undeclared((self.types)(api_version), &converted) {
+        match misfit((self.types)(api_version), &converted, Duplicates::Allowed) {
             None => Ok(converted),
-            Some(path) => Err(ConvertError::Failed(format!("{path}: field not declared in schema"))),
+            Some(misfit) => Err(ConvertError::Failed(misfit)),
         }
     }
 }

@@ -124,7 +124,19 @@ impl FieldSet {
         set
     }
 
-    /// Every path as the server writes it in a conflict: `.spec.list[name="a"].size`.
+    /// The same set with nothing below a field that is owned whole.
+    pub(super) fn reconciled(&self, of: super::Type<'_>) -> Self {
+        if of.is_whole() && !self.children.is_empty() {
+            return Self { own: true, ..Self::default() };
+        }
+        let children = self.children.iter().map(|(element, child)| {
+            let (of, _) = of.element(element);
+            (element.clone(), child.reconciled(of))
+        });
+        Self { own: self.own, children: children.collect() }
+    }
+
+    /// Every path as the server writes it in a conflict, `.spec.list[name="a"].size`, and in its order.
     pub(super) fn paths(&self) -> Vec<String> {
         let mut paths = Vec::new();
         self.collect("", &mut paths);
@@ -132,16 +144,16 @@ impl FieldSet {
     }
 
     fn collect(&self, prefix: &str, paths: &mut Vec<String>) {
-        if self.own {
-            paths.push(prefix.to_owned());
-        }
-        for (element, child) in &self.children {
-            child.collect(&format!("{prefix}{}", written(element)), paths);
+        let children = || self.children.iter().map(|(element, child)| (format!("{prefix}{}", written(element)), child));
+        paths.extend(children().filter(|(_, child)| child.own).map(|(path, _)| path));
+        for (path, child) in children() {
+            child.collect(&path, paths);
         }
     }
 }
 
-fn written(element: &str) -> String {
+/// A path element as the server writes it: `.name`, `[name="a"]`.
+pub(super) fn written(element: &str) -> String {
     match element.split_once(':') {
         Some(("f", name)) => format!(".{name}"),
         Some(("v", value)) => format!("[={value}]"),
@@ -169,7 +181,7 @@ mod tests {
         let fields =
             json!({"f:a": {".": {}, "f:b": {}}, "f:c": {"k:{\"n\":\"x\"}": {".": {}, "f:d": {}}, "v:\"y\"": {}}});
         assert_eq!(set(&fields).to_json(), fields);
-        assert_eq!(set(&fields).paths(), [".a", ".a.b", ".c[n=\"x\"]", ".c[n=\"x\"].d", ".c[=\"y\"]"]);
+        assert_eq!(set(&fields).paths(), [".a", ".a.b", ".c[n=\"x\"]", ".c[=\"y\"]", ".c[n=\"x\"].d"]);
         assert!(FieldSet::from_json(&json!({"a": {}})).is_err());
     }
 

@@ -94,6 +94,16 @@ impl<'a> Type<'a> {
         }
     }
 
+    /// Whether a schema says that a list or a map is owned as one.
+    pub(super) fn is_whole(self) -> bool {
+        let Self::Schema(schema) = self else { return false };
+        match schema["type"].as_str() {
+            Some("array") => !matches!(schema["x-kubernetes-list-type"].as_str(), Some("map" | "set")),
+            Some("object") => schema["x-kubernetes-map-type"] == "atomic",
+            _ => false,
+        }
+    }
+
     /// The type under a key of a map, and whether the key is a declared field. None: no such field.
     pub(super) fn field(self, key: &'a str) -> Option<(Self, bool)> {
         Some(match self {

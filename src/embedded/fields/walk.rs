@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use super::super::json::blank;
 use super::FieldSet;
+use super::set::written;
 use super::types::{Shape, Type};
 
 /// How one object differs from another.
@@ -163,7 +164,8 @@ pub(super) fn remove(of: Type<'_>, value: &Value, set: &FieldSet) -> Option<Valu
                         return None;
                     }
                     let (of, _) = of.field(key).unwrap_or((Type::Deduced, false));
-                    Some((key.clone(), remove(of, child, below)?))
+                    // As on the server, an emptied value that somebody else owns stays as a null.
+                    Some((key.clone(), remove(of, child, below).unwrap_or(Value::Null)))
                 })
                 .collect();
             (!kept.is_empty()).then_some(Value::Object(kept))
@@ -184,15 +186,37 @@ pub(super) fn remove(of: Type<'_>, value: &Value, set: &FieldSet) -> Option<Valu
     }
 }
 
-/// The path of a field that the type does not know.
-pub(super) fn undeclared(of: Type<'_>, value: &Value) -> Option<String> {
+/// Whether a keyed list may name a key twice: live objects may, what is applied may not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Duplicates {
+    Allowed,
+    Refused,
+}
+
+/// What about an object does not fit its type, in the server's words.
+pub(super) fn misfit(of: Type<'_>, value: &Value, duplicates: Duplicates) -> Option<String> {
+    unfit(of, value, duplicates, "")
+}
+
+fn unfit(of: Type<'_>, value: &Value, duplicates: Duplicates, path: &str) -> Option<String> {
     match (of.shape(value), value) {
-        (Shape::Map, Value::Object(map)) => map.iter().find_map(|(key, child)| match of.field(key) {
-            None => Some(format!(".{key}")),
-            Some((of, _)) => undeclared(of, child).map(|path| format!(".{key}{path}")),
+        (Shape::Map, Value::Object(map)) => map.iter().find_map(|(key, child)| {
+            let path = format!("{path}.{key}");
+            match of.field(key) {
+                None => Some(format!("{path}: field not declared in schema")),
+                Some((of, _)) => unfit(of, child, duplicates, &path),
+            }
         }),
-        (Shape::List, Value::Array(items)) => {
-            items.iter().find_map(|item| undeclared(of.items(), item).map(|path| format!("[]{path}")))
+        (Shape::List, Value::Array(_)) => {
+            let elements = elements(of, Some(value));
+            elements.iter().enumerate().find_map(|(index, (element, item))| {
+                let written = written(element);
+                if duplicates == Duplicates::Refused && elements[..index].iter().any(|(earlier, _)| earlier == element)
+                {
+                    return Some(format!("{path}: duplicate entries for key {written}"));
+                }
+                unfit(of.items(), item, duplicates, &format!("{path}{written}"))
+            })
         }
         _ => None,
     }
@@ -299,14 +323,16 @@ mod tests {
     }
 
     #[test]
-    fn unknown_fields_are_found() {
+    fn what_does_not_fit_the_type_is_found() {
         let schema = schema();
-        for (spec, path) in [
+        for (spec, found) in [
             (json!({"a": "1", "open": {"x": 1}, "map": {"x": "1"}}), None),
-            (json!({"zz": 1}), Some(".spec.zz")),
-            (json!({"list": [{"n": "1", "zz": 1}]}), Some(".spec.list[].zz")),
+            (json!({"zz": 1}), Some(".spec.zz: field not declared in schema")),
+            (json!({"list": [{"n": "1", "zz": 1}]}), Some(".spec.list[n=\"1\"].zz: field not declared in schema")),
+            (json!({"list": [{"n": "1"}, {"n": "1"}]}), Some(".spec.list: duplicate entries for key [n=\"1\"]")),
         ] {
-            assert_eq!(undeclared(Type::Root(&schema), &json!({"spec": spec})).as_deref(), path);
+            let object = json!({"spec": spec});
+            assert_eq!(misfit(Type::Root(&schema), &object, Duplicates::Refused).as_deref(), found);
         }
     }
 }

@@ -2,12 +2,9 @@
 
 use serde_json::Value;
 
-use super::prune::nulls;
-
 /// Fills in the defaults of a whole object.
 pub(in crate::embedded) fn default(object: &mut Value, schema: Option<&Value>) {
     if let Some(schema) = schema {
-        nulls(object, schema);
         fill(object, schema);
     }
 }
@@ -52,7 +49,7 @@ mod tests {
         for (spec, filled) in [
             (json!({}), json!({"mode": "Running", "size": 3})),
             (json!({"mode": "Off", "size": null}), json!({"mode": "Off", "size": null})),
-            (json!({"mode": null, "size": 1, "note": null}), json!({"mode": "Running", "size": 1})),
+            (json!({"mode": null, "size": 1, "note": null}), json!({"mode": "Running", "size": 1, "note": null})),
             (
                 json!({"mode": "", "size": 1, "list": [{}, {"protocol": "UDP"}]}),
                 json!({"mode": "", "size": 1, "list": [{"protocol": "TCP"}, {"protocol": "UDP"}]}),

@@ -4,9 +4,12 @@ use serde_json::Value;
 
 use super::{embedded, is_object_metadata, preserves};
 
-/// Drops the fields of a whole object that its schema does not know. Without a schema nothing but metadata stays.
+/// Drops the fields of a whole object that its schema does not know, and nulls that it neither allows nor has a default
+/// for. Without a schema nothing but metadata stays.
 pub(in crate::embedded) fn prune(object: &mut Value, schema: Option<&Value>) {
-    fields(object, schema.unwrap_or(&Value::Null), true);
+    let schema = schema.unwrap_or(&Value::Null);
+    fields(object, schema, true);
+    nulls(object, schema);
 }
 
 fn fields(value: &mut Value, schema: &Value, root: bool) {
@@ -41,8 +44,7 @@ fn fields(value: &mut Value, schema: &Value, root: bool) {
     }
 }
 
-/// Drops nulls that the schema neither allows nor has a default for.
-pub(super) fn nulls(value: &mut Value, schema: &Value) {
+fn nulls(value: &mut Value, schema: &Value) {
     match value {
         Value::Object(map) => map.retain(|key, child| {
             let known = schema["properties"].get(key.as_str());
@@ -74,7 +76,7 @@ mod tests {
 
     #[test]
     fn what_the_schema_does_not_know_goes() {
-        let whole = json!({"apiVersion": "v1", "kind": "K", "metadata": {"name": "a"}, "spec": {"a": {"b": 1}, "c": [{"d": 1}]}});
+        let whole = json!({"apiVersion": "v1", "kind": "K", "metadata": {"name": "a"}, "spec": {"a": {"b": 1}, "c": [{"d": 1}], "n": null}});
         for (schema, spec) in [
             (json!({"properties": {"spec": {}}}), json!({})),
             (json!({"properties": {"spec": {"properties": {"a": {}}}}}), json!({"a": {}})),
@@ -82,8 +84,11 @@ mod tests {
             (json!({"properties": {"spec": {"x-kubernetes-preserve-unknown-fields": true}}}), whole["spec"].clone()),
             (
                 json!({"properties": {"spec": {"x-kubernetes-preserve-unknown-fields": true, "properties": {"a": {}}}}}),
-                json!({"a": {}, "c": [{"d": 1}]}),
+                json!({"a": {}, "c": [{"d": 1}], "n": null}),
             ),
+            (json!({"properties": {"spec": {"properties": {"n": {"type": "string"}}}}}), json!({})),
+            (json!({"properties": {"spec": {"properties": {"n": {"nullable": true}}}}}), json!({"n": null})),
+            (json!({"properties": {"spec": {"properties": {"n": {"default": 1}}}}}), json!({"n": null})),
             (
                 json!({"properties": {"spec": {"properties": {"c": {"items": {"properties": {"d": {}}}}}}}}),
                 json!({"c": [{"d": 1}]}),
