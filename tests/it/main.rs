@@ -7,6 +7,7 @@ mod complete;
 mod hostile;
 mod layers;
 mod plan_views;
+mod readme;
 mod run_lines;
 mod schema;
 mod terminal;
