@@ -6,6 +6,7 @@ mod gates;
 mod interrupted;
 mod lock;
 mod plan;
+mod rehearsed;
 mod taken_up;
 mod whole;
 
@@ -33,6 +34,7 @@ const LEASES: Resource = Resource::new("coordination.k8s.io", "leases", "Lease")
 /// The tests of this folder.
 pub fn scenarios(release: &Release, truth: Truth) -> Vec<Trial> {
     let mut trials = whole::scenarios(release, truth);
+    trials.extend(rehearsed::scenarios(release, truth));
     if truth == Truth::Small {
         trials.extend(plan::scenarios(release, truth));
         trials.extend(gates::scenarios(release, truth));
