@@ -116,10 +116,27 @@ pub async fn observe_crd(reader: &Reader, runbook: &Runbook, name: &str) -> Surv
         };
     }
     if crd.serves(from) {
-        surveyed.reads_at_from =
-            Some(reader.pages(&crd.resource(from), None, Content::Metadata).at_most(1).next().await.map(drop));
+        surveyed.reads_at_from = Some(reads_at_both(reader, crd, from, to, surveyed.records.listed().first()).await);
     }
     surveyed
+}
+
+/// Asks for one record by name at each version: a LIST can be answered from a cache that was filled
+/// while the conversion still worked.
+async fn reads_at_both(
+    reader: &Reader,
+    crd: &Crd,
+    from: &str,
+    to: &str,
+    record: Option<&Record>,
+) -> Result<(), ClusterError> {
+    let Some(Record { object, .. }) = record else {
+        return reader.pages(&crd.resource(from), None, Content::Metadata).at_most(1).next().await.map(drop);
+    };
+    for version in [from, to] {
+        reader.get_metadata(&crd.resource(version), object.namespace.as_deref(), &object.name).await?;
+    }
+    Ok(())
 }
 
 /// The annotation the runbook's migrate step stamps.

@@ -22,6 +22,9 @@ use crate::{
     },
 };
 
+/// The way out of a conversion that fails.
+const PUT_BACK: &str = "the record is healthy, its conversion is not: put the webhook and the controller that answers \
+                        it back, or mend them, then plan again; never set strategy None, and delete nothing";
 /// Records of each kind whose rewrite is tried in a dry run.
 const REHEARSED: u32 = 50;
 
@@ -37,7 +40,18 @@ pub struct Seen {
     /// Records whose rewrite sets fields that only `to` has, at their defaults.
     pub defaulted: Vec<(ObjectRef, Vec<FieldChange>)>,
     /// Records whose rewrite the server refused in a dry run, or whose spec it would change.
-    pub refused: Vec<(ObjectRef, String)>,
+    pub refused: Vec<Refused>,
+}
+
+/// A record whose rewrite the server refused in a dry run, or whose spec it would change.
+#[derive(Clone, Debug)]
+pub struct Refused {
+    /// Which one.
+    pub object: ObjectRef,
+    /// Why, in the server's words.
+    pub words: String,
+    /// Whether its conversion failed, which says nothing about the record.
+    pub conversion: bool,
 }
 
 /// Looks for other migrators and for names that lead nowhere.
@@ -87,7 +101,7 @@ async fn rehearse(task: &Migrate, crd: &Crd, look: &Look<'_>, seen: &mut Seen) {
                     Ok(changes) => seen.defaulted.push((object.reference(), changes)),
                     Err(paths) => {
                         let words = format!("the rewrite would change {}", paths.join(", "));
-                        seen.refused.push((object.reference(), words));
+                        seen.refused.push(Refused { object: object.reference(), words, conversion: false });
                     }
                 }
             }
@@ -95,7 +109,11 @@ async fn rehearse(task: &Migrate, crd: &Crd, look: &Look<'_>, seen: &mut Seen) {
             // Changed or gone since the list: the run reads again.
             Err(error) if error.is_conflict() || error.is_not_found() || error.is_recreated() => {}
             Err(error) if error.is_forbidden() => denied = Some(error.words()),
-            Err(error) => seen.refused.push((object.reference(), error.words())),
+            Err(error) => seen.refused.push(Refused {
+                object: object.reference(),
+                words: error.words(),
+                conversion: error.is_conversion(),
+            }),
         }
     }
     seen.unchecked.extend(denied.map(|words| format!("a dry run of the rewrite of {}: {words}", crd.plural)));
@@ -162,8 +180,10 @@ impl Seen {
                 .about(object.clone())
         });
         let unchecked = self.unchecked.iter().map(|words| Finding::not_checked(words.clone()));
-        let refused = self.refused.iter().map(|(object, words)| {
-            Finding::blocker(format!("its rewrite does not pass a dry run: {words}")).about(object.clone())
+        let refused = self.refused.iter().map(|Refused { object, words, conversion }| {
+            let finding = Finding::blocker(format!("its rewrite does not pass a dry run: {words}"));
+            let finding = if *conversion { finding.hint(PUT_BACK) } else { finding };
+            finding.about(object.clone())
         });
         running.chain(dangling).chain(unchecked).chain(refused).chain(self.defaulting()).collect()
     }
