@@ -100,28 +100,29 @@ impl Running {
         Ok(self.child.kill().await?)
     }
 
-    /// Ctrl-C: SIGINT.
-    pub async fn interrupt(&self) -> Result<()> {
+    /// Sends it a signal: `INT`, as Ctrl-C does, `TERM` or `HUP`.
+    pub async fn signal(&self, name: &str) -> Result<()> {
         let id = self.child.id().ok_or("it has ended")?.to_string();
-        let sent = Command::new("kill").args(["-INT", &id]).status().await?;
-        if sent.success() { Ok(()) } else { Err("SIGINT was not delivered".into()) }
+        let sent = Command::new("kill").args(["-s", name, &id]).status().await?;
+        if sent.success() { Ok(()) } else { Err(format!("SIG{name} was not delivered").into()) }
     }
 
     /// Reads on to the end.
     pub async fn end(mut self) -> Result<Ran> {
         let mut out = String::new();
         let mut stdout = self.child.stdout.take().ok_or("no stdout")?;
-        let reading = async {
-            stdout.read_to_string(&mut out).await?;
-            while let Some(line) = self.lines.next_line().await? {
-                self.said.push(line);
+        let (lines, said) = (&mut self.lines, &mut self.said);
+        let listening = async {
+            while let Some(line) = lines.next_line().await? {
+                said.push(line);
             }
             std::io::Result::Ok(())
         };
-        match tokio::time::timeout(PATIENCE, reading).await {
-            Ok(read) => read?,
-            Err(_) => return Err(format!("it did not end, but said:\n{}", self.said.join("\n")).into()),
-        }
+        let reading = async { tokio::try_join!(listening, stdout.read_to_string(&mut out)).map(drop) };
+        let Ok(read) = tokio::time::timeout(PATIENCE, reading).await else {
+            return Err(format!("it did not end, but said:\n{}", self.said.join("\n")).into());
+        };
+        read?;
         let code = self.child.wait().await?.code();
         Ok(Ran { code, out, err: self.said.join("\n") })
     }

@@ -1,16 +1,23 @@
 //! The upgrade by `sbx`: the built program with the shipped runbook, on the cluster before the upgrade.
 
+mod backup;
 mod end_state;
 mod gates;
+mod interrupted;
+mod lock;
 mod plan;
+mod taken_up;
 mod whole;
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
+use jiff::Timestamp;
 use libtest_mimic::Trial;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::Result;
+use crate::support::api::Resource;
 use crate::support::control_plane::{AuditEvent, Release};
 use crate::support::fixture::{FLICKERD, Fixture, GARRISON, Truth};
 use crate::support::sbx::{Ran, Running, Sbx, shipped};
@@ -20,12 +27,22 @@ const PHRASE: &str = "merge@admin@pitower";
 /// What apply says when somebody should merge.
 const MERGE_NOW: &str = "merge it now";
 
+/// Where the lock is.
+const LEASES: Resource = Resource::new("coordination.k8s.io", "leases", "Lease");
+
 /// The tests of this folder.
 pub fn scenarios(release: &Release, truth: Truth) -> Vec<Trial> {
     let mut trials = whole::scenarios(release, truth);
     if truth == Truth::Small {
         trials.extend(plan::scenarios(release, truth));
         trials.extend(gates::scenarios(release, truth));
+        trials.extend(interrupted::scenarios(release, truth));
+        trials.extend(taken_up::scenarios(release, truth));
+    }
+    // What does not depend on the release is tried on the middle one.
+    if truth == Truth::Small && release.name == "v1.36" {
+        trials.extend(lock::scenarios(release, truth));
+        trials.extend(backup::scenarios(release, truth));
     }
     trials
 }
@@ -93,4 +110,20 @@ fn lines(events: &[AuditEvent]) -> BTreeSet<String> {
         format!("{} {} {}/{}", event.verb, resource.trim_end_matches('/'), event.namespace, event.name)
     };
     events.iter().map(line).collect()
+}
+
+/// Name of the Lease that is the lock, in namespace `default`.
+async fn lock(fixture: &Fixture) -> Result<String> {
+    let leases = fixture.plane.api("cluster").await?.items(&LEASES.list("v1", "default")).await?;
+    let names = leases.iter().filter_map(|lease| lease["metadata"]["name"].as_str());
+    Ok(names.filter(|name| name.starts_with("sbx-")).collect::<Vec<_>>().join(" "))
+}
+
+/// Makes the lock that a killed run left behind stale: its last heartbeat was two minutes ago.
+async fn expire_lock(fixture: &Fixture) -> Result<()> {
+    let ago = Timestamp::now() - Duration::from_secs(120);
+    let path = LEASES.object("v1", "default", &lock(fixture).await?);
+    let patch = json!({"spec": {"renewTime": format!("{ago:.6}")}});
+    fixture.plane.api("cluster").await?.merge(&path, "time", &patch).await?;
+    Ok(())
 }
