@@ -86,7 +86,8 @@ impl State {
 
     fn call(&self, crd: &str, webhook: &Webhook, object: &Value, target: &str) -> Result<Value, String> {
         let Some(convert) = self.converters.get(crd) else {
-            return Err(format!("failed: Post \"{}?timeout=30s\": {}", webhook.url, self.unreachable(webhook)));
+            let why = self.unreachable(webhook);
+            return Err(format!("failed: Post \"{}?timeout=30s\": {why}", webhook.url));
         };
         let mut converted = convert(object, target).map_err(|error| format!("failed: {error}"))?;
         if converted["apiVersion"] != target {
@@ -95,12 +96,15 @@ impl State {
                 "returned invalid object at index 0: invalid groupVersion (expected {expected}, received {found})"
             ));
         }
-        for (pointer, what) in [
-            ("/kind", "kind"),
-            ("/metadata/name", "name"),
-            ("/metadata/namespace", "namespace"),
-            ("/metadata/uid", "UID"),
-        ] {
+        if converted["kind"] != object["kind"] {
+            let (expected, found) = (text(object, "/kind"), text(&converted, "/kind"));
+            return Err(format!(
+                "returned invalid object at index 0: invalid kind (expected {expected}, received {found})"
+            ));
+        }
+        for (pointer, what) in
+            [("/metadata/name", "name"), ("/metadata/namespace", "namespace"), ("/metadata/uid", "UID")]
+        {
             let (before, after) = (text(object, pointer), text(&converted, pointer));
             if before != after {
                 return Err(format!("returned invalid object: must have the same {what}: {before} != {after}"));
@@ -134,10 +138,10 @@ impl State {
                 let table = (String::new(), "services".to_owned());
                 match self.store.get(&table, &key(Some(namespace), name)) {
                     None => format!("service {name:?} not found"),
-                    Some(_) => "dial tcp 127.0.0.1:443: connect: connection refused".into(),
+                    Some(_) => format!("dial tcp 127.0.0.1:{}: connect: connection refused", webhook.port),
                 }
             }
-            None => "dial tcp: connect: connection refused".into(),
+            None => format!("dial tcp 127.0.0.1:{}: connect: connection refused", webhook.port),
         }
     }
 

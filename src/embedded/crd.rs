@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 
-use super::json::{items, object, split_api_version, text};
+use super::json::{items, object, text};
 use super::kinds::Kind;
 use super::route::{Options, Target};
 use super::state::{Lag, State};
@@ -137,7 +137,7 @@ pub(super) fn check(new: &Value, old: Option<&Value>) -> Vec<Cause> {
     for (index, version) in versions.iter().enumerate() {
         if version.pointer("/schema/openAPIV3Schema").is_none() {
             let field = format!("spec.versions[{index}].schema.openAPIV3Schema");
-            causes.push(Cause::required(field, "schemas are required"));
+            causes.push(Cause::required(field, ""));
         }
     }
     causes.extend(check_conversion(new, old));
@@ -313,23 +313,9 @@ impl State {
         }
         let answer = self.stored_definition(&name);
         let kind = Arc::new(Kind::defined(&crd));
-        let listed = self.warm(&kind, kind.storage());
-        let records: Vec<_> = self.store.records(&kind.table()).map(|(_, record)| record.clone()).collect();
-        for record in records.iter().filter(|_| listed.is_ok()) {
-            let namespace = record.value.pointer("/metadata/namespace").and_then(Value::as_str);
-            let version = split_api_version(text(&record.value, "/apiVersion")).1;
-            let name = text(&record.value, "/metadata/name");
-            let target = Target::main(kind.clone(), version, namespace, name);
-            // One that cannot be deleted keeps the definition; it shows as an object that is still there.
-            let _ = self.delete(&target, &Value::Null, false);
-        }
-        let (reason, message) = match listed {
+        let (reason, message) = match self.delete_all(&kind) {
             Ok(()) => ("InstanceDeletionInProgress", "CustomResource deletion is in progress".to_owned()),
-            Err((record, error)) => {
-                let target = Target::main(kind.clone(), kind.storage(), None, "");
-                let why = self.initializing(&target, &record, &error).message;
-                ("InstanceDeletionFailed", format!("could not list instances: {why}"))
-            }
+            Err(why) => ("InstanceDeletionFailed", format!("could not list instances: {why}")),
         };
         self.finish_definition(&kind.table());
         if self.kinds.contains_key(&kind.table()) {

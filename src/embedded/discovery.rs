@@ -9,7 +9,13 @@ use super::kinds::Kind;
 use super::state::State;
 use super::status::Refusal;
 
-const VERBS: &[&str] = &["create", "delete", "get", "list", "patch", "update"];
+const VERBS: &[&str] = &["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+
+/// Resources that can only be created: questions about the user.
+const QUESTIONS: &[(&str, &str, &str)] = &[
+    ("authentication.k8s.io/v1", "selfsubjectreviews", "SelfSubjectReview"),
+    ("authorization.k8s.io/v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview"),
+];
 
 impl State {
     /// `/api`.
@@ -47,6 +53,12 @@ impl State {
                 }));
             }
         }
+        for (_, plural, kind) in QUESTIONS.iter().filter(|(of, ..)| *of == group_version) {
+            let singular = kind.to_lowercase();
+            resources.push(json!({
+                "name": plural, "singularName": singular, "namespaced": false, "kind": kind, "verbs": ["create"],
+            }));
+        }
         if resources.is_empty() {
             return Err(Refusal::page_not_found());
         }
@@ -74,6 +86,10 @@ impl State {
                     versions.push(&version.name);
                 }
             }
+        }
+        for (of, ..) in QUESTIONS {
+            let (group, version) = split_api_version(of);
+            groups.entry(group).or_default().push(version);
         }
         for versions in groups.values_mut() {
             versions.sort_by_key(|version| std::cmp::Reverse(priority(version)));

@@ -50,6 +50,7 @@ pub(super) struct Webhook {
     /// Namespace and name of its Service, when it has one.
     pub(super) service: Option<(String, String)>,
     pub(super) url: String,
+    pub(super) port: u64,
 }
 
 /// Group, version, plural, kind, whether it is namespaced, whether it has `/status`.
@@ -206,13 +207,15 @@ impl Webhook {
     fn of(crd: &Value) -> Self {
         let config = &crd["spec"]["conversion"]["webhook"]["clientConfig"];
         if let Some(url) = config["url"].as_str() {
-            return Self { service: None, url: url.into() };
+            let host = url.split('/').nth(2).unwrap_or_default();
+            let port = host.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).unwrap_or(443);
+            return Self { service: None, url: url.into(), port };
         }
         let service = &config["service"];
         let part = |key: &str| service[key].as_str().unwrap_or_default().to_owned();
         let (namespace, name) = (part("namespace"), part("name"));
         let port = service["port"].as_u64().unwrap_or(443);
         let url = format!("https://{name}.{namespace}.svc:{port}{}", part("path"));
-        Self { service: Some((namespace, name)), url }
+        Self { service: Some((namespace, name)), url, port }
     }
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::convert::{corrupt, storage_key};
 use super::kinds::Kind;
 use super::route::{Request, Target};
+use super::selector::Selector;
 use super::state::{Release, State};
 use super::status::Refusal;
 use super::store::Record;
@@ -51,13 +52,15 @@ struct Token {
 impl Token {
     fn read(text: &str) -> Option<Self> {
         let (revision, start) = text.split_once(':')?;
+        let start = start.replace('~', "\0");
         let revision = if revision == "-1" { None } else { Some(revision.parse().ok()?) };
-        Some(Self { revision, start: start.into() })
+        Some(Self { revision, start })
     }
 
     fn write(&self) -> String {
         let revision = self.revision.map_or_else(|| "-1".into(), |revision| revision.to_string());
-        format!("{revision}:{}", self.start)
+        // No key holds a tilde, and a token should be printable.
+        format!("{revision}:{}", self.start.replace('\0', "~"))
     }
 }
 
@@ -69,8 +72,16 @@ impl State {
         let limit = request.parameter("limit").parse().unwrap_or(0_usize);
         let token = match request.parameter("continue") {
             "" => None,
-            text => Some(Token::read(text).ok_or_else(|| Refusal::bad_request("continue key is not valid"))?),
+            text => {
+                if !matches!(request.parameter("resourceVersion"), "" | "0") {
+                    let why = "specifying resource version is not allowed when using continue";
+                    return Err(Refusal::bad_request(why));
+                }
+                let invalid = || Refusal::bad_request("invalid continue token: continue key is not valid");
+                Some(Token::read(text).ok_or_else(invalid)?)
+            }
         };
+        let selector = Selector::read(request.parameter("fieldSelector"), request.parameter("labelSelector"))?;
         let start = token.as_ref().map_or(String::new(), |token| token.start.clone());
         let (revision, records) = if let Some(revision) = token.and_then(|token| token.revision) {
             match self.snapshots.find(revision, &table) {
@@ -88,11 +99,16 @@ impl State {
         };
         let prefix = target.namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default();
         let mut rest = records.iter().filter(|(key, _)| key.starts_with(&prefix) && *key >= start).peekable();
-        let (mut found, mut errors) = (Vec::new(), Vec::new());
+        let (mut found, mut errors, mut last) = (Vec::new(), Vec::new(), String::new());
         while limit == 0 || found.len() < limit {
             let Some((key, record)) = rest.next() else { break };
             match self.object(&kind, &target.version, key, record) {
-                Ok(object) => found.push(object),
+                Ok(object) => {
+                    last.clone_from(key);
+                    if selector.matches(&object) {
+                        found.push(object);
+                    }
+                }
                 Err(error) if self.release.minor < Release::CORRUPT_OBJECTS => return Err(Refusal::untyped(error)),
                 Err(error) => {
                     let key = format!("/registry{}", storage_key(&kind, record));
@@ -107,8 +123,10 @@ impl State {
         if kind.definition.is_some() && !partial(&request.accept) {
             metadata["continue"] = "".into();
         }
-        if let Some((next, _)) = rest.peek() {
-            metadata["continue"] = Token { revision: Some(revision), start: next.clone() }.write().into();
+        if rest.peek().is_some() {
+            // Right behind the last one, so that what is created there meanwhile is not missed.
+            let start = format!("{last}\0");
+            metadata["continue"] = Token { revision: Some(revision), start }.write().into();
             metadata["remainingItemCount"] = rest.count().into();
             self.snapshots.keep(revision, table, records.clone());
         }
@@ -124,13 +142,12 @@ impl State {
     }
 
     /// GET of one object.
-    pub(super) fn get(&self, target: &Target, request: &Request) -> Result<Value, Refusal> {
+    pub(super) fn get(&self, target: &Target) -> Result<Value, Refusal> {
         let kind = &target.kind;
         let key = super::store::key(target.namespace.as_deref(), target.object_name());
         let named = || kind.named(target.object_name());
         let record = self.store.get(&kind.table(), &key).ok_or_else(|| Refusal::not_found(&named()))?;
-        let object = self.read(kind, &record, &target.version)?;
-        Ok(if partial(&request.accept) { metadata_of(&object) } else { object })
+        self.read(kind, &record, &target.version)
     }
 
     /// A record as the cache holds it, else as it reads now.
@@ -154,11 +171,13 @@ impl State {
     }
 }
 
-fn partial(accept: &str) -> bool {
+/// Whether metadata alone is wanted.
+pub(super) fn partial(accept: &str) -> bool {
     accept.contains("as=PartialObjectMetadata")
 }
 
-fn metadata_of(object: &Value) -> Value {
+/// The metadata of an object as an object.
+pub(super) fn metadata_of(object: &Value) -> Value {
     json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]})
 }
 

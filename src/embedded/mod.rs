@@ -1,27 +1,32 @@
 //! An API server held in memory: the requests that `sbx` sends, answered as kube-apiserver answers them.
 //!
 //! ```text
-//! client -> service -> route -> access -> read, write, list -> strategy, schema, fields -> convert -> store
+//! client -> service -> dispatch -> access -> list, get, watch                                -> convert -> store
+//!                                         -> write, delete -> update -> strategy, schema, fields -> convert -> store
 //! ```
 //!
 //! It exists for what happens to stored versions: each record keeps the version it was encoded at, and every fact
 //! about their migration follows from reading and writing records as the real server does.
 //!
 //! - `store`: the records. `convert`: records to objects and back. `cache`: what lists are answered from.
-//! - `write`: create, replace, patch, delete. `strategy`, `crd`, `meta`: what each kind makes of a write.
+//! - `write`, `delete`: the verbs; `update`: what they come down to. `strategy`, `crd`, `meta`: what each kind makes of a
+//!   write.
 //! - `schema`: pruning, defaults, validation. `fields`: who owns which field, server-side apply.
-//! - `list`, `discovery`, `access`, `requests`: the rest of what is asked.
+//! - `list`, `watch`, `discovery`, `access`, `requests`: the rest of what is asked.
 //!
-//! What it leaves out: watch, JSON patch, strategic merge patch, selectors, admission, CEL rules, the garbage collector
-//! and every other controller. Built-in kinds have no schema: they are stored as they come.
+//! What it leaves out: JSON patch, strategic merge patch, admission, CEL rules, the garbage collector and every other
+//! controller. Built-in kinds have no schema: they are stored as they come.
 
 #![expect(clippy::disallowed_types, reason = "a client of this server is what a test or a rehearsal asks it for")]
 
+mod accept;
 mod access;
 mod cache;
 mod convert;
 mod crd;
+mod delete;
 mod discovery;
+mod dispatch;
 mod fields;
 mod json;
 mod kinds;
@@ -30,11 +35,14 @@ mod meta;
 mod requests;
 mod route;
 mod schema;
+mod selector;
 mod service;
 mod state;
 mod status;
 mod store;
 mod strategy;
+mod update;
+mod watch;
 mod write;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -178,9 +186,12 @@ impl Server {
         self.state().intercept = intercept;
     }
 
-    /// Every continue token given out so far expires.
-    pub fn expire_lists(&self) {
-        self.state().snapshots.expire();
+    /// Forgets the past, as etcd's compaction does: every continue token given out so far expires, and no watch can
+    /// start before now.
+    pub fn compact(&self) {
+        let mut state = self.state();
+        state.snapshots.expire();
+        state.store.compact();
     }
 
     /// From now on a change of the storage version is noticed late: for this long, by the server's clock, records are

@@ -40,6 +40,16 @@ pub(super) struct Target {
 pub(super) struct Options {
     pub(super) manager: String,
     pub(super) dry_run: bool,
+    pub(super) validation: Validation,
+}
+
+/// What to do about fields that a schema does not know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Validation {
+    Ignore,
+    #[default]
+    Warn,
+    Strict,
 }
 
 impl Request {
@@ -56,7 +66,12 @@ impl Request {
             "" => agent,
             manager => manager,
         };
-        Options { manager: manager.into(), dry_run: self.parameter("dryRun") == "All" }
+        let validation = match self.parameter("fieldValidation") {
+            "Ignore" => Validation::Ignore,
+            "Strict" => Validation::Strict,
+            _ => Validation::Warn,
+        };
+        Options { manager: manager.into(), dry_run: self.parameter("dryRun") == "All", validation }
     }
 }
 
@@ -103,6 +118,10 @@ pub(super) fn split(path: &str) -> Option<(&str, Vec<&str>)> {
 }
 
 impl State {
+    fn is_built_in(&self, group: &str) -> bool {
+        self.kinds.values().any(|kind| kind.group == group && kind.definition.is_none())
+    }
+
     /// What a path below a group version names.
     pub(super) fn target(&self, api_version: &str, parts: &[&str]) -> Result<Target, Refusal> {
         let (group, version) = split_api_version(api_version);
@@ -116,8 +135,9 @@ impl State {
             [plural, name, subresource] => (*plural, Some(*name), Some(*subresource)),
             _ => return Err(Refusal::page_not_found()),
         };
-        let kind = self.kinds.get(&(group.to_owned(), plural.to_owned())).ok_or_else(Refusal::page_not_found)?;
-        let served = kind.version(version).filter(|version| version.served).ok_or_else(Refusal::page_not_found)?;
+        let absent = || if self.is_built_in(group) { Refusal::no_resource() } else { Refusal::page_not_found() };
+        let kind = self.kinds.get(&(group.to_owned(), plural.to_owned())).ok_or_else(absent)?;
+        let served = kind.version(version).filter(|version| version.served).ok_or_else(absent)?;
         let path = match subresource {
             None => Path::Main,
             Some("status") if served.status => Path::Status,

@@ -14,6 +14,7 @@ use super::kinds::{Kind, built_in};
 use super::list::Snapshots;
 use super::requests::{Intercept, RequestRecord};
 use super::store::{Store, Table};
+use super::watch::Watcher;
 
 /// A release of Kubernetes, as far as it behaves differently.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +30,10 @@ impl Release {
     pub(super) const CORRUPT_OBJECTS: u32 = 37;
     /// The first release that keeps field ownership when it cannot be told.
     pub(super) const KEEPS_OWNERSHIP: u32 = 37;
+    /// The first release that says which owner reference is wrong, and checks the metadata of built-in kinds once.
+    pub(super) const CHECKS_OWNERS_ONCE: u32 = 37;
+    /// The first release in which a write to the status of a custom resource cannot come to own metadata.
+    pub(super) const STATUS_LEAVES_METADATA: u32 = 36;
 
     /// v1.34, as measured.
     pub fn v1_34() -> Self {
@@ -74,6 +79,9 @@ pub(super) struct State {
     pub(super) now: Now,
     pub(super) requests: Vec<RequestRecord>,
     pub(super) intercept: Option<Intercept>,
+    pub(super) watchers: Vec<Watcher>,
+    /// What the request under way is to be warned of.
+    pub(super) warnings: Vec<String>,
     /// How long after a change of the storage version records are still encoded at the old one.
     pub(super) lag: Duration,
     /// By the name of the definition.
@@ -94,6 +102,8 @@ impl State {
             now: Arc::new(Timestamp::now),
             requests: Vec::new(),
             intercept: None,
+            watchers: Vec::new(),
+            warnings: Vec::new(),
             lag: Duration::ZERO,
             lags: BTreeMap::new(),
         };
@@ -108,6 +118,7 @@ impl State {
             });
             state.store.put(&namespaces(), name, namespace);
         }
+        state.store.compact();
         state
     }
 

@@ -81,6 +81,12 @@ impl Refusal {
         Self { plain: true, ..Self::new(404, "NotFound", "404 page not found\n") }
     }
 
+    /// A resource that a built-in group does not have.
+    pub(super) fn no_resource() -> Self {
+        let message = "the server could not find the requested resource";
+        Self { details: json!({}), ..Self::new(404, "NotFound", message) }
+    }
+
     pub(super) fn not_found(resource: &Named) -> Self {
         let message = format!("{} not found", resource.quoted());
         Self { details: resource.details(), ..Self::new(404, "NotFound", message) }
@@ -178,6 +184,11 @@ impl Refusal {
                        list - objects that were created, modified, or deleted between the time the first chunk was \
                        returned and now may show up in the list.";
         Self { continue_token: Some(rest), ..Self::new(410, "Expired", message) }
+    }
+
+    /// A watch from before what is remembered.
+    pub(super) fn too_old(revision: u64, oldest: u64) -> Self {
+        Self::new(410, "Expired", format!("too old resource version: {revision} ({oldest})"))
     }
 
     /// The watch cache of a resource does not start.

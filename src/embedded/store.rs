@@ -1,6 +1,6 @@
 //! The records, as etcd would hold them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -22,9 +22,24 @@ pub(super) type Table = (String, String);
 /// Records of one resource by `namespace/name`, or by name: the order of a list.
 pub(super) type Records = BTreeMap<String, Arc<Record>>;
 
+/// One write: what was there before, and after.
+#[derive(Clone, Debug)]
+pub(super) struct Change {
+    pub(super) table: Table,
+    pub(super) revision: u64,
+    pub(super) before: Option<Arc<Record>>,
+    pub(super) after: Option<Arc<Record>>,
+}
+
+/// Changes that are remembered for watches.
+const REMEMBERED: usize = 10_000;
+
 /// All records.
 #[derive(Debug, Default)]
 pub(super) struct Store {
+    changes: VecDeque<Change>,
+    /// Every change since this revision is remembered.
+    oldest: u64,
     tables: BTreeMap<Table, Records>,
     revision: u64,
     uids: u64,
@@ -57,15 +72,43 @@ impl Store {
         }
         self.revision += 1;
         let record = Arc::new(Record { value, revision: self.revision });
-        self.tables.entry(table.clone()).or_default().insert(key.into(), record.clone());
+        let before = self.tables.entry(table.clone()).or_default().insert(key.into(), record.clone());
+        self.remember(table, before, Some(record.clone()));
         record
     }
 
     /// Removes a record.
     pub(super) fn remove(&mut self, table: &Table, key: &str) {
-        if self.tables.get_mut(table).and_then(|records| records.remove(key)).is_some() {
+        if let Some(before) = self.tables.get_mut(table).and_then(|records| records.remove(key)) {
             self.revision += 1;
+            self.remember(table, Some(before), None);
         }
+    }
+
+    fn remember(&mut self, table: &Table, before: Option<Arc<Record>>, after: Option<Arc<Record>>) {
+        self.changes.push_back(Change { table: table.clone(), revision: self.revision, before, after });
+        if self.changes.len() > REMEMBERED
+            && let Some(forgotten) = self.changes.pop_front()
+        {
+            self.oldest = forgotten.revision;
+        }
+    }
+
+    /// Forgets every change so far.
+    pub(super) fn compact(&mut self) {
+        self.changes.clear();
+        self.oldest = self.revision;
+    }
+
+    /// The revision since which every change is remembered.
+    pub(super) fn oldest(&self) -> u64 {
+        self.oldest
+    }
+
+    /// The changes after a revision.
+    pub(super) fn since(&self, revision: u64) -> impl Iterator<Item = &Change> {
+        let start = self.changes.partition_point(|change| change.revision <= revision);
+        self.changes.range(start..)
     }
 
     /// A new uid. They repeat from server to server, so that the same run has the same output.

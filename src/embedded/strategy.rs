@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::fields::FieldSet;
 use super::json::{metadata, object};
 use super::kinds::Kind;
+use super::state::Release;
 use super::status::Cause;
 use super::{crd, meta, schema};
 
@@ -24,11 +25,12 @@ impl Kind {
     }
 
     /// Fields that a write through this path leaves as they were.
-    pub(super) fn reset(&self, version: &str, path: Path) -> FieldSet {
+    pub(super) fn reset(&self, release: &Release, version: &str, path: Path) -> FieldSet {
         let fields: &[&str] = match path {
             Path::Main if self.has_status(version) => &["status"],
             Path::Main => &[],
-            Path::Status if self.is_definitions() => &["spec"],
+            Path::Status if self.definition.is_some() && release.minor < Release::STATUS_LEAVES_METADATA => &["spec"],
+            Path::Status if self.is_definitions() && release.minor >= Release::STATUS_LEAVES_METADATA => &["spec"],
             Path::Status => &["metadata", "spec"],
         };
         FieldSet::of_fields(fields)
@@ -117,8 +119,9 @@ impl Kind {
         };
         set(&mut new["metadata"], "generation", generation);
         for key in ["creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
-            let before = old["metadata"].get(key).cloned();
-            set(&mut new["metadata"], key, before);
+            if let Some(before) = old["metadata"].get(key) {
+                metadata(new).insert(key.into(), before.clone());
+            }
         }
         let metadata = metadata(new);
         if !metadata.contains_key("uid") {
@@ -127,9 +130,16 @@ impl Kind {
     }
 
     /// What is wrong with an object.
-    pub(super) fn check(&self, version: &str, path: Path, new: &Value, old: Option<&Value>) -> Vec<Cause> {
-        let mut causes = meta::check(new, old);
-        if old.is_some() {
+    pub(super) fn check(
+        &self,
+        release: &Release,
+        version: &str,
+        path: Path,
+        new: &Value,
+        old: Option<&Value>,
+    ) -> Vec<Cause> {
+        let mut causes = meta::check(release, new, old);
+        if old.is_some() && (self.definition.is_some() || release.minor < Release::CHECKS_OWNERS_ONCE) {
             // The server checks metadata twice, and says so twice.
             causes.extend(causes.clone());
         }

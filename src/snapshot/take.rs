@@ -296,6 +296,8 @@ impl Taker<'_> {
                     }
                 }
                 Ok(None) => return Ok(self.taken(read, count)?),
+                // What is not served has no objects.
+                Err(error) if error.is_not_found() => return Ok(self.taken(read, 0)?),
                 Err(error) => return self.denied(&read.path(), false, error),
             }
         }

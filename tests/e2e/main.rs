@@ -14,6 +14,7 @@ mod before;
 mod by_hand;
 mod control_plane;
 mod serve;
+mod snapshot;
 mod step_kinds;
 #[path = "../support/mod.rs"]
 mod support;
@@ -83,6 +84,7 @@ fn scenarios(release: &Release) -> Vec<Trial> {
     for truth in [Truth::Small, Truth::Upstream].into_iter().filter(|truth| truth.present()) {
         trials.extend(before::scenarios(release, truth));
         trials.extend(by_hand::scenarios(release, truth));
+        trials.extend(snapshot::scenarios(release, truth));
         trials.extend(step_kinds::scenarios(release, truth));
         trials.extend(upgrade::scenarios(release, truth));
     }

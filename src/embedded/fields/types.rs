@@ -94,6 +94,28 @@ impl<'a> Type<'a> {
         }
     }
 
+    /// What is wrong with a value that is of another type than its schema says.
+    pub(super) fn mismatch(self, value: &Value) -> Option<String> {
+        let (Self::Schema(schema) | Self::Root(schema)) = self else { return None };
+        if value.is_null() || schema["x-kubernetes-int-or-string"] == true {
+            return None;
+        }
+        let plain = value.as_str().map_or_else(|| value.to_string(), Into::into);
+        match schema["type"].as_str()? {
+            "object" if !value.is_object() => Some(format!("expected map, got &{{{plain}}}")),
+            "array" if !value.is_array() => Some(format!("expected list, got &{{{plain}}}")),
+            "string" if !value.is_string() => {
+                Some(format!("expected string, got &value.valueUnstructured{{Value:{plain}}}"))
+            }
+            "integer" | "number" if !value.is_number() => {
+                let found = if value.is_string() { "string".to_owned() } else { plain };
+                Some(format!("expected numeric (int or float), got {found}"))
+            }
+            "boolean" if !value.is_boolean() => Some(format!("expected boolean, got {plain}")),
+            _ => None,
+        }
+    }
+
     /// Whether a schema says that a list or a map is owned as one.
     pub(super) fn is_whole(self) -> bool {
         let Self::Schema(schema) = self else { return false };

@@ -199,6 +199,9 @@ pub(super) fn misfit(of: Type<'_>, value: &Value, duplicates: Duplicates) -> Opt
 }
 
 fn unfit(of: Type<'_>, value: &Value, duplicates: Duplicates, path: &str) -> Option<String> {
+    if let Some(expected) = of.mismatch(value) {
+        return Some(format!("{path}: {expected}"));
+    }
     match (of.shape(value), value) {
         (Shape::Map, Value::Object(map)) => map.iter().find_map(|(key, child)| {
             let path = format!("{path}.{key}");

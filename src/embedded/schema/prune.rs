@@ -4,40 +4,48 @@ use serde_json::Value;
 
 use super::{embedded, is_object_metadata, preserves};
 
-/// Drops the fields of a whole object that its schema does not know, and nulls that it neither allows nor has a default
-/// for. Without a schema nothing but metadata stays.
-pub(in crate::embedded) fn prune(object: &mut Value, schema: Option<&Value>) {
+/// Drops the fields of a whole object that its schema does not know, and answers their paths; drops nulls that it
+/// neither allows nor has a default for. Without a schema nothing but metadata stays.
+pub(in crate::embedded) fn prune(object: &mut Value, schema: Option<&Value>) -> Vec<String> {
     let schema = schema.unwrap_or(&Value::Null);
-    fields(object, schema, true);
+    let mut dropped = Vec::new();
+    fields(object, schema, "", &mut dropped);
     nulls(object, schema);
+    dropped
 }
 
-fn fields(value: &mut Value, schema: &Value, root: bool) {
+fn fields(value: &mut Value, schema: &Value, path: &str, dropped: &mut Vec<String>) {
     let keep = preserves(schema);
+    let at = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
     match value {
         Value::Object(map) => map.retain(|key, child| {
-            if (root || embedded(schema)) && is_object_metadata(key) {
+            if (path.is_empty() || embedded(schema)) && is_object_metadata(key) {
                 return true;
             }
             if let Some(property) = schema["properties"].get(key.as_str()) {
-                fields(child, property, false);
+                fields(child, property, &at(key), dropped);
                 return true;
             }
             match &schema["additionalProperties"] {
                 Value::Bool(true) => true,
                 additional @ Value::Object(_) => {
-                    fields(child, additional, false);
+                    fields(child, additional, &at(key), dropped);
                     true
                 }
-                _ => keep,
+                _ => {
+                    if !keep {
+                        dropped.push(at(key));
+                    }
+                    keep
+                }
             }
         }),
         Value::Array(items) => {
-            for item in items {
+            for (index, item) in items.iter_mut().enumerate() {
                 if keep && schema["items"].is_null() {
                     continue;
                 }
-                fields(item, &schema["items"], false);
+                fields(item, &schema["items"], &format!("{path}[{index}]"), dropped);
             }
         }
         _ => {}
@@ -95,12 +103,13 @@ mod tests {
             ),
         ] {
             let mut object = whole.clone();
-            prune(&mut object, Some(&schema));
+            let dropped = prune(&mut object, Some(&schema));
+            assert_eq!(dropped.is_empty(), object["spec"] == whole["spec"], "{dropped:?}");
             assert_eq!(object["spec"], spec, "{schema}");
             assert_eq!(object["metadata"], whole["metadata"]);
         }
         let mut object = whole;
-        prune(&mut object, None);
+        assert_eq!(prune(&mut object, None), ["spec"]);
         assert_eq!(object, json!({"apiVersion": "v1", "kind": "K", "metadata": {"name": "a"}}));
     }
 }

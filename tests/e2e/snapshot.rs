@@ -1,0 +1,240 @@
+//! `sbx snapshot` of a real API server: everything the runbook looks at, and no secret.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use libtest_mimic::Trial;
+use sbx::snapshot::{Line, Lines};
+use serde_json::json;
+
+use crate::fixture_scenario;
+use crate::support::Result;
+use crate::support::api::Resource;
+use crate::support::control_plane::Release;
+use crate::support::fixture::{
+    APPLICATION, APPLICATIONS, CANARY, CLAIMS, CRDS, FLICKERD, Fixture, GARRISON, KINDS, OLD_CHILDREN, SANDBOXES,
+    Truth, crd_path,
+};
+use crate::support::sbx::{Sbx, shipped};
+use crate::support::webhook::{Mode, state_annotation};
+
+const FILE: &str = "cluster.snapshot";
+
+/// The tests of this file.
+pub fn scenarios(release: &Release, truth: Truth) -> Vec<Trial> {
+    let mut trials = vec![fixture_scenario(release, truth, "snapshot::secrets_stay_at_home", secrets)];
+    if truth == Truth::Small {
+        trials.push(fixture_scenario(release, truth, "snapshot::what_cannot_be_read_is_noted", denied));
+        trials.push(fixture_scenario(
+            release,
+            truth,
+            "snapshot::a_record_that_cannot_be_converted_is_noted",
+            unreadable,
+        ));
+    }
+    trials
+}
+
+/// Puts the canary wherever somebody might leave a secret, beside Secrets and environment.
+async fn leave_canaries(fixture: &Fixture) -> Result<()> {
+    let api = fixture.plane.api("cluster").await?;
+    let note = json!({"metadata": {"annotations": {
+        "example.dev/note": CANARY, "example.dev/config": format!("{{\"password\": \"{CANARY}\"}}"),
+    }}});
+    let sandbox = SANDBOXES.object("v1beta1", "garrison", "keep-1");
+    let (namespace, name) = APPLICATION;
+    let application = APPLICATIONS.object("v1alpha1", namespace, name);
+    for path in [&sandbox, &GARRISON.path(), &application, &crd_path(&SANDBOXES.crd())] {
+        api.merge(path, "somebody", &note).await?;
+    }
+    let told = json!({"status": {"conditions": [
+        {"type": "Ready", "status": "True", "reason": "DependenciesReady", "message": CANARY,
+            "lastTransitionTime": "2026-10-02T08:00:00Z"},
+        {"type": "Told", "status": "True", "reason": CANARY, "message": "", "lastTransitionTime": "2026-10-02T08:00:00Z"},
+    ]}});
+    // Upstream's schema knows no such reason; then the message alone.
+    if api.merge(&format!("{sandbox}/status"), "somebody", &told).await.is_err() {
+        let conditions = json!([told["status"]["conditions"][0]]);
+        api.merge(&format!("{sandbox}/status"), "somebody", &json!({"status": {"conditions": conditions}})).await?;
+    }
+    let values = json!({
+        "spec": {"source": {"helm": {"values": CANARY, "parameters": [{"name": "x", "value": CANARY}]}}},
+        "status": {"operationState": {"message": CANARY}},
+    });
+    api.merge(&application, "somebody", &values).await?;
+    let mut deployment = api.get(&GARRISON.path()).await?;
+    let container = &mut deployment["spec"]["template"]["spec"]["containers"][0];
+    container["args"] = json!(["--token", CANARY]);
+    let env = container["env"].as_array_mut().ok_or("no env")?;
+    env.push(json!({"name": "KEEP_TOKEN", "value": CANARY}));
+    api.replace(&GARRISON.path(), "somebody", &deployment).await?;
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<Vec<Line>> {
+    Ok(Lines::open(path)?.collect::<std::result::Result<_, _>>()?)
+}
+
+async fn secrets(fixture: Fixture) -> Result<()> {
+    fixture.ship(&FLICKERD).await?;
+    fixture.ship(&GARRISON).await?;
+    leave_canaries(&fixture).await?;
+    let api = fixture.plane.api("cluster").await?;
+    let claim = api.get(&CLAIMS.object("v1beta1", "ai", "shell")).await?;
+    assert!(claim.to_string().contains(CANARY), "the canary is there to be found");
+
+    let sbx = Sbx::new(&fixture.plane, "admin")?;
+    let path = sbx.folder().join(FILE);
+    // What is there gives way, with the rights it grants.
+    fs::write(&path, "older")?;
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644))?;
+    let ran = sbx.run(&["snapshot", &shipped(), "-o", FILE]).await?.ended(0)?;
+    assert!(!format!("{}{}", ran.out, ran.err).contains(CANARY), "{ran:?}");
+    assert_eq!(fs::metadata(&path)?.permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::read_dir(sbx.folder())?.count(), 1, "nothing is left beside it");
+
+    let text = fs::read_to_string(&path)?;
+    let encoded = serde_json::to_value(k8s_openapi::ByteString(CANARY.as_bytes().to_vec()))?;
+    for secret in [CANARY, encoded.as_str().ok_or("no text")?, &CANARY[3..20]] {
+        let line = text.lines().find(|line| line.contains(secret));
+        assert!(line.is_none(), "{secret} is in {line:?}");
+    }
+    assert!(!text.contains("PRIVATE KEY"), "the webhook's key");
+
+    let header = Lines::open(&path)?.header;
+    assert_eq!(
+        (header.context.as_str(), header.from.as_str(), header.to.as_str()),
+        ("admin@pitower", "v1alpha1", "v1beta1")
+    );
+    assert_eq!(header.server_version, fixture.plane.release.version);
+    assert_eq!(header.user.as_deref(), Some("admin"));
+    whole(&fixture, &read(&path)?).await?;
+    let events = fixture.plane.audit("admin").await?;
+    let written: Vec<_> = events.iter().filter(|event| event.writes()).collect();
+    assert!(written.is_empty(), "{written:?}");
+    assert!(events.iter().any(|event| event.resource == "sandboxclaims"), "it was looked at");
+    Ok(())
+}
+
+/// Everything that the runbook looks at is there.
+async fn whole(fixture: &Fixture, lines: &[Line]) -> Result<()> {
+    let mut records: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for line in lines {
+        let Line::Record(record) = line else { continue };
+        assert_eq!(record.at.keys().collect::<Vec<_>>(), ["v1alpha1", "v1beta1"], "{record:?}");
+        assert!(record.unreadable.is_empty(), "{record:?}");
+        let [old, new] = ["v1alpha1", "v1beta1"].map(|version| &record.at[version]);
+        assert_eq!(old.uid(), new.uid());
+        assert!(!new.managed_fields().is_empty(), "{record:?}");
+        records.entry(&record.crd).or_default().insert(format!(
+            "{}/{}",
+            new.namespace().unwrap_or_default(),
+            new.name()
+        ));
+    }
+    for kind in KINDS {
+        let stored: BTreeSet<String> =
+            fixture.plane.raw_records(&kind.crd()).await?.iter().map(|record| record.object().to_owned()).collect();
+        assert_eq!(records.get(kind.crd().as_str()), Some(&stored));
+    }
+    let find = |kind: &Resource, namespace: Option<&str>, name: &str| {
+        lines.iter().find_map(|line| match line {
+            Line::Object(object) | Line::Metadata(object) | Line::Crd(object) => {
+                (object.kind() == kind.kind && object.namespace() == namespace && object.name() == name)
+                    .then_some(object)
+            }
+            Line::Record(record) => record.at.get("v1beta1").filter(|object| {
+                object.kind() == kind.kind && object.namespace() == namespace && object.name() == name
+            }),
+            _ => None,
+        })
+    };
+    for (kind, _, namespace, name) in OLD_CHILDREN {
+        let child = find(kind, Some(namespace), name).ok_or_else(|| format!("no {} {namespace}/{name}", kind.kind))?;
+        assert_eq!(child.owner_references().len(), 1, "{child:?}");
+    }
+    let crd = find(&CRDS, None, &SANDBOXES.crd()).ok_or("no CRD")?;
+    assert!(crd.0.pointer("/spec/versions/0/schema/openAPIV3Schema/properties/spec").is_some(), "whole");
+    let other = find(&CRDS, None, "widgets.example.dev").ok_or("no other CRD")?;
+    assert!(other.0.pointer("/spec/versions/0/schema/openAPIV3Schema/properties").is_none(), "without schemas");
+
+    // What the gate compares with stays; what it does not, goes.
+    let keep = find(&crate::support::fixture::DEPLOYMENTS, Some("garrison"), "garrison-keep").ok_or("no Deployment")?;
+    let env = keep.items("/spec/template/spec/containers/0/env");
+    assert_eq!(env[0], json!({"name": "KEEP_SANDBOX_VERSION", "value": "v1beta1"}));
+    let hidden = env[1]["value"].as_str().unwrap_or_default();
+    assert!(hidden.starts_with("<redacted #"), "{env:?}");
+    // One secret, one number: here, in the claims, and at both versions.
+    let claim = find(&CLAIMS, Some("ai"), "shell").ok_or("no claim")?;
+    assert_eq!(claim.str("/spec/env/0/value"), Some(hidden));
+    let state = claim.annotation(&state_annotation("SandboxClaim")).ok_or("no state annotation")?;
+    let live = fixture.plane.api("cluster").await?.get(&CLAIMS.object("v1beta1", "ai", "shell")).await?;
+    let size = live["metadata"]["annotations"][state_annotation("SandboxClaim")].as_str().map_or(0, str::len);
+    assert!(state.ends_with(&format!(": {size} bytes>")), "{state}");
+    let sandbox = find(&SANDBOXES, Some("garrison"), "keep-1").ok_or("no sandbox")?;
+    assert_eq!(sandbox.str("/status/conditions/0/reason"), Some("DependenciesReady"));
+    assert!(lines.iter().any(|line| matches!(line, Line::Access(access) if access.allowed == Some(true))));
+    assert!(lines.iter().any(|line| matches!(line, Line::Requests(requests) if requests.count > 0)));
+    Ok(())
+}
+
+async fn denied(fixture: Fixture) -> Result<()> {
+    let sbx = Sbx::new(&fixture.plane, "nobody")?;
+    let ran = sbx.run(&["snapshot", &shipped(), "-o", FILE]).await?.ended(0)?;
+    assert!(ran.err.contains("not readable, and noted as such"), "{}", ran.err);
+    let lines = read(&sbx.folder().join(FILE))?;
+    let paths: Vec<&str> = lines
+        .iter()
+        .filter_map(|line| match line {
+            Line::Denied(denied) => {
+                assert_eq!(denied.refusal.code, 403, "{denied:?}");
+                assert!(denied.refusal.message.contains("\"nobody\""), "{denied:?}");
+                Some(denied.get.as_str())
+            }
+            _ => None,
+        })
+        .collect();
+    for path in [
+        &crd_path(&CLAIMS.crd()),
+        &GARRISON.path(),
+        "/metrics",
+        "/api/v1/secrets",
+        "/api/v1/namespaces/agent-sandbox-system/secrets/agent-sandbox-webhook-certs",
+    ] {
+        assert!(paths.contains(&path), "{path}: {paths:#?}");
+    }
+    assert!(lines.iter().all(|line| !matches!(line, Line::Record(_) | Line::Object(_))));
+    assert!(lines.iter().any(|line| matches!(line, Line::Access(access) if access.allowed == Some(false))));
+    let writes = fixture.plane.audit("nobody").await?.iter().filter(|event| event.writes()).count();
+    assert_eq!(writes, 0);
+    Ok(())
+}
+
+async fn unreadable(mut fixture: Fixture) -> Result<()> {
+    fixture.webhook.set(Mode::FailsFor("shell".into()));
+    // What it has converted before it would go on listing from its cache.
+    fixture.plane.stop_api_server();
+    fixture.plane.start_api_server().await?;
+    let api = fixture.plane.api("cluster").await?;
+    let one = CLAIMS.object("v1beta1", "ai", "shell");
+    crate::support::eventually("the conversion fails", async || Ok(api.get(&one).await.is_err())).await?;
+    let sbx = Sbx::new(&fixture.plane, "admin")?;
+    sbx.run(&["snapshot", &shipped(), "-o", FILE]).await?.ended(0)?.says("1 record cannot be read at every version")?;
+    let lines = read(&sbx.folder().join(FILE))?;
+    let claims: Vec<_> = lines
+        .iter()
+        .filter_map(|line| match line {
+            Line::Record(record) if record.crd == CLAIMS.crd() => Some(record),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(claims.len(), fixture.plane.raw_records(&CLAIMS.crd()).await?.len());
+    let culprits: Vec<_> = claims.iter().filter(|record| !record.unreadable.is_empty()).collect();
+    assert_eq!(culprits.len(), 1, "{culprits:#?}");
+    assert_eq!(culprits[0].at["v1alpha1"].name(), "shell");
+    let words = &culprits[0].unreadable["v1beta1"].message;
+    assert!(words.contains("panic in conversion of shell"), "{words}");
+    Ok(())
+}
