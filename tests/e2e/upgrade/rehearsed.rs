@@ -38,7 +38,8 @@ async fn foretold(fixture: Fixture) -> Result<()> {
 /// `3 delete sandboxclaims, 1 delete secrets, …` of the report, wrapped over lines.
 fn foretelling(report: &str) -> Result<BTreeMap<String, usize>> {
     let flat = report.split_whitespace().collect::<Vec<_>>().join(" ");
-    let counts = flat.split_once("requests that wrote: ").and_then(|(_, rest)| rest.split_once(" What was not simulated"));
+    let counts =
+        flat.split_once("requests that wrote: ").and_then(|(_, rest)| rest.split_once(" What was not simulated"));
     let (counts, _) = counts.ok_or("the report counts no requests")?;
     let count = |text: &str| -> Option<(String, usize)> {
         let (count, what) = text.split_once(' ')?;
