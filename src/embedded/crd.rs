@@ -249,7 +249,7 @@ impl State {
         let authority = established || !invalid_authority(crd);
         if let Some(old) = self.kinds.get(&table) {
             let old = old.clone();
-            if format!("{old:?}") != format!("{kind:?}") {
+            if old != kind {
                 self.catch_up(&old);
                 self.caches.stop(&table);
             }

@@ -7,7 +7,7 @@ use super::status::Named;
 
 /// A resource, over all its versions.
 #[expect(clippy::struct_field_names, reason = "the names of a kind, as the API has them")]
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Kind {
     pub(super) group: String,
     pub(super) plural: String,
@@ -23,7 +23,7 @@ pub(super) struct Kind {
 
 /// One version of a resource.
 #[expect(clippy::struct_excessive_bools, reason = "the flags of `spec.versions`, as the API has them")]
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Version {
     pub(super) name: String,
     pub(super) served: bool,
@@ -36,7 +36,7 @@ pub(super) struct Version {
 }
 
 /// What a definition says beside its versions.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Definition {
     pub(super) name: String,
     /// The webhook's address, where conversion goes through one.
@@ -45,7 +45,7 @@ pub(super) struct Definition {
 }
 
 /// Where a conversion webhook is.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Webhook {
     /// Namespace and name of its Service, when it has one.
     pub(super) service: Option<(String, String)>,

@@ -41,6 +41,8 @@ mod state;
 mod status;
 mod store;
 mod strategy;
+#[cfg(test)]
+mod tests;
 mod update;
 mod watch;
 mod write;
