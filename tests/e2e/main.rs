@@ -12,10 +12,13 @@
 
 mod before;
 mod by_hand;
+mod conformance;
 mod control_plane;
 mod serve;
 mod snapshot;
 mod step_kinds;
+#[path = "../conformance/suite/mod.rs"]
+mod suite;
 #[path = "../support/mod.rs"]
 mod support;
 mod upgrade;
@@ -59,7 +62,7 @@ fn test() -> Result<ExitCode> {
             Origin::Nowhere(why) => Some(why),
             _ => None,
         };
-        let scenarios = scenarios(&release);
+        let scenarios = scenarios(&release)?;
         if let Some(why) = &missing {
             left_out.push(format!("{} tests on Kubernetes {release}: {why}", scenarios.len()));
         }
@@ -79,8 +82,9 @@ fn test() -> Result<ExitCode> {
 }
 
 /// Every test on one release.
-fn scenarios(release: &Release) -> Vec<Trial> {
+fn scenarios(release: &Release) -> Result<Vec<Trial>> {
     let mut trials = control_plane::scenarios(release);
+    trials.extend(conformance::scenarios(release)?);
     for truth in [Truth::Small, Truth::Upstream].into_iter().filter(|truth| truth.present()) {
         trials.extend(before::scenarios(release, truth));
         trials.extend(by_hand::scenarios(release, truth));
@@ -88,7 +92,7 @@ fn scenarios(release: &Release) -> Vec<Trial> {
         trials.extend(step_kinds::scenarios(release, truth));
         trials.extend(upgrade::scenarios(release, truth));
     }
-    trials
+    Ok(trials)
 }
 
 /// One test on one release, in a runtime of its own.

@@ -59,6 +59,13 @@ impl Etcd {
         self.post("/v3/kv/put", &body).await.map(drop)
     }
 
+    /// Forgets every revision before the current one: continue tokens and watches that start there have expired.
+    pub async fn compact(&self) -> Result<()> {
+        let now = self.post("/v3/kv/range", &json!({"key": ByteString(b"/".to_vec())})).await?;
+        let revision = now.pointer("/header/revision").ok_or("etcd names no revision")?;
+        self.post("/v3/kv/compaction", &json!({"revision": revision, "physical": true})).await.map(drop)
+    }
+
     async fn post(&self, path: &str, body: &Value) -> Result<Value> {
         Ok(self.client.request(Request::post(path).body(serde_json::to_vec(body)?)?).await?)
     }

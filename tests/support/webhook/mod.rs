@@ -40,6 +40,9 @@ pub enum Mode {
     Slow(Duration),
 }
 
+/// One object in another version. The error is what the webhook answers.
+pub type Converter = Arc<dyn Fn(&Value, &str) -> std::result::Result<Value, String> + Send + Sync>;
+
 /// A running webhook; dropping it stops it.
 pub struct Webhook {
     /// The port it listens on, on the loopback address.
@@ -47,20 +50,31 @@ pub struct Webhook {
     /// Its certificates.
     pub certificates: Arc<Certificates>,
     mode: watch::Sender<Mode>,
-    reviews: Arc<AtomicU64>,
+    work: Arc<Work>,
+}
+
+/// What it does for every connection.
+struct Work {
+    convert: Converter,
+    reviews: AtomicU64,
 }
 
 impl Webhook {
-    /// Starts one that answers for `host`, such as `<service>.<namespace>.svc`.
+    /// Starts one that answers for `host`, such as `<service>.<namespace>.svc`, and converts as agent-sandbox does.
     pub async fn start(host: &str) -> Result<Self> {
+        Self::start_with(host, Arc::new(convert)).await
+    }
+
+    /// Starts one that converts by any function.
+    pub async fn start_with(host: &str, convert: Converter) -> Result<Self> {
         use_ring();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let port = listener.local_addr()?.port();
         let (mode, modes) = watch::channel(Mode::Converts);
         let certificates = Arc::new(Certificates::new(host)?);
-        let reviews = Arc::new(AtomicU64::new(0));
-        tokio::spawn(listen(listener, modes, Arc::clone(&certificates), Arc::clone(&reviews)));
-        Ok(Self { port, certificates, mode, reviews })
+        let work = Arc::new(Work { convert, reviews: AtomicU64::new(0) });
+        tokio::spawn(listen(listener, modes, Arc::clone(&certificates), Arc::clone(&work)));
+        Ok(Self { port, certificates, mode, work })
     }
 
     /// Behaves differently from now on; open connections are closed.
@@ -70,7 +84,7 @@ impl Webhook {
 
     /// How many reviews it has answered.
     pub fn reviews(&self) -> u64 {
-        self.reviews.load(Ordering::Relaxed)
+        self.work.reviews.load(Ordering::Relaxed)
     }
 }
 
@@ -79,7 +93,7 @@ async fn listen(
     mut listener: TcpListener,
     mut modes: watch::Receiver<Mode>,
     certificates: Arc<Certificates>,
-    reviews: Arc<AtomicU64>,
+    work: Arc<Work>,
 ) {
     let Ok(address) = listener.local_addr() else { return };
     loop {
@@ -102,7 +116,7 @@ async fn listen(
                     Err(_) => return,
                 },
                 accepted = listener.accept() => if let Ok((stream, _)) = accepted {
-                    let served = serve(stream, acceptor.clone(), mode.clone(), Arc::clone(&reviews));
+                    let served = serve(stream, acceptor.clone(), mode.clone(), Arc::clone(&work));
                     let mut modes = modes.clone();
                     tokio::spawn(async move {
                         tokio::select! { () = served => {}, _ = modes.changed() => {} }
@@ -113,17 +127,17 @@ async fn listen(
     }
 }
 
-async fn serve(stream: TcpStream, acceptor: TlsAcceptor, mode: Mode, reviews: Arc<AtomicU64>) {
+async fn serve(stream: TcpStream, acceptor: TlsAcceptor, mode: Mode, work: Arc<Work>) {
     let Ok(stream) = acceptor.accept(stream).await else { return };
     let service = service_fn(|request: Request<Incoming>| {
-        let (mode, reviews) = (mode.clone(), Arc::clone(&reviews));
+        let (mode, work) = (mode.clone(), Arc::clone(&work));
         async move {
             if let Mode::Slow(delay) = mode {
                 tokio::time::sleep(delay).await;
             }
             let body = request.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
-            reviews.fetch_add(1, Ordering::Relaxed);
-            let answer = review(&body, &mode).to_string();
+            work.reviews.fetch_add(1, Ordering::Relaxed);
+            let answer = review(&body, &mode, &work.convert).to_string();
             let response = Response::builder().header("content-type", "application/json");
             Ok::<_, Infallible>(response.body(Full::new(Bytes::from(answer))).unwrap_or_default())
         }
@@ -132,7 +146,7 @@ async fn serve(stream: TcpStream, acceptor: TlsAcceptor, mode: Mode, reviews: Ar
 }
 
 /// Answers a `ConversionReview`. One object that cannot be converted fails the whole review.
-fn review(body: &[u8], mode: &Mode) -> Value {
+fn review(body: &[u8], mode: &Mode, convert: &Converter) -> Value {
     let review: Value = serde_json::from_slice(body).unwrap_or_default();
     let request = &review["request"];
     let wanted = request["desiredAPIVersion"].as_str().unwrap_or_default();
