@@ -221,10 +221,15 @@ mod tests {
         assert_eq!(circles("a a"), ["a"]);
         assert_eq!(circles("x b\nb c\nc b\ntail x"), ["b c"]);
         assert_eq!(circles("a b\nb"), Vec::<String>::new());
+        // The walk enters the circle at c; it is told from b all the same.
+        assert_eq!(circles("a c\nb c\nc b d\nd a"), ["b c"]);
     }
 
     #[test]
     fn each_knot_is_reported() {
         assert_eq!(circles("p q\nq p\na b\nb a"), ["p q", "a b"]);
+        // In file order, whichever needs the other.
+        assert_eq!(circles("p q\nq p\na b p\nb a"), ["p q", "a b"]);
+        assert_eq!(circles("p q a\nq p\na b\nb a"), ["p q", "a b"]);
     }
 }

@@ -3,7 +3,6 @@
 use std::{
     io::{Read, Write},
     path::Path,
-    process::{Command, Stdio},
     time::Duration,
 };
 
@@ -78,22 +77,20 @@ fn what_is_no_text_is_an_answer_and_no_consent() {
     assert!(shown.contains("answer: Some(\"y\u{fffd}es\\n\")"), "{shown}");
 }
 
-/// `yes | sbx apply` approves nothing.
+/// `yes | sbx apply` approves nothing, and neither does a person who cannot see the question.
 #[test]
 fn a_pipe_is_never_asked() {
-    let mut child = Command::new(std::env::current_exe().expect("this binary"))
-        .args(["--exact", "terminal::child_that_asks", "--nocapture"])
-        .env(CHILD, "1")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("it starts");
-    child.stdin.take().expect("a pipe").write_all(b"yes\n").expect("it is written");
-    let output = child.wait_with_output().expect("it ends");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(said.contains("answer: None"), "{said}");
-    assert!(!String::from_utf8_lossy(&output.stderr).contains("Type yes"), "nobody was there to be asked");
+    for line in
+        [r#"printf 'yes\n' | "$0" "$@""#, r#""$0" "$@" 2>/dev/null"#, r#"printf 'yes\n' | "$0" "$@" 2>/dev/null"#]
+    {
+        let mut command = CommandBuilder::new("sh");
+        command.args(["-c", line]);
+        command.arg(std::env::current_exe().expect("this binary"));
+        command.args(["--exact", "terminal::child_that_asks", "--nocapture", "--test-threads=1"]);
+        command.env(CHILD, "1");
+        let shown = in_terminal(command, 80, b"yes\n");
+        assert!(shown.contains("answer: None") && !shown.contains("Type yes"), "{line}: {shown}");
+    }
 }
 
 fn check_on_screen(columns: u16, variable: Option<(&str, &str)>) -> String {
