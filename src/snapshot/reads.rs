@@ -49,7 +49,7 @@ impl Read {
 
 impl Reads {
     /// What a runbook's steps look at, on a server that serves this. `others`: what it serves of
-    /// [`api_versions`] beside.
+    /// the API versions that `take` asks for beside.
     pub fn of(runbook: &Runbook, discovered: &Discovered, others: &[Resource]) -> Self {
         let mut reads = Self::default();
         // A delete asks them for webhooks, and discovery is made of them.
