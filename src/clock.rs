@@ -109,10 +109,12 @@ impl Clock {
 
     /// Takes over the server's time, to the second that a `Date` header has.
     pub fn follow(&self, server: Timestamp) {
-        let behind = server.duration_since(Timestamp::now());
-        // Under two seconds is the header's own coarseness and the way it travelled.
-        if matches!(self.0.mode, Mode::Real) && behind.abs() >= SignedDuration::from_secs(2) {
-            *self.ahead() = behind;
+        if matches!(self.0.mode, Mode::Real) {
+            let ahead = server.duration_since(Timestamp::now());
+            // Under two seconds is the header's own coarseness and the way it travelled. A machine whose
+            // clock was put right meanwhile has nothing to correct any more.
+            let differs = ahead.abs() >= SignedDuration::from_secs(2);
+            *self.ahead() = if differs { ahead } else { SignedDuration::ZERO };
         }
     }
 
@@ -158,5 +160,22 @@ impl Clock {
                 return Timestamp::MAX;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_agrees_again_takes_the_correction_back() {
+        let clock = Clock::real();
+        let off = |clock: &Clock| clock.now().duration_since(Timestamp::now()).as_secs_f64().round();
+        let hour = SignedDuration::from_hours(1);
+        for (ahead, wanted) in [(hour, 3600.0), (-hour, -3600.0), (SignedDuration::from_secs(1), 0.0)] {
+            clock.follow(Timestamp::now() + ahead);
+            assert!((off(&clock) - wanted).abs() < 2.0, "{ahead:?}: {}", off(&clock));
+        }
+        assert!(off(&clock).abs() < 0.5, "not even the header's second is left");
     }
 }
