@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 use super::{Application, SeenApplication, guard::ready, look_at_application};
 use crate::{
     crd::{Crd, crd_resource},
@@ -31,7 +33,7 @@ pub async fn run(task: &Merge, run: &Run<'_>) -> Result<(), Stop> {
     };
     (run.report)(Progress::Waiting { what, until });
     // A failure from before this watch is not the merge's: Argo CD keeps it until the next sync.
-    let before = look_at_application(task, reader).await;
+    let mut before = look_at_application(task, reader).await;
     if let SeenApplication::Found(application) = &before
         && application.failed()
     {
@@ -48,6 +50,9 @@ pub async fn run(task: &Merge, run: &Run<'_>) -> Result<(), Stop> {
     loop {
         let left = still_declaring(run).await?;
         let application = look_at_application(task, reader).await;
+        if is_from_before(&application, &before, began) {
+            before = application.clone();
+        }
         let seen = describe(&left, &application, run);
         if let SeenApplication::Found(application) = &application
             && application.failed()
@@ -113,6 +118,17 @@ fn describe(left: &[String], application: &SeenApplication, run: &Run<'_>) -> St
     }
 }
 
+/// Whether the first look that succeeded, after one that failed, shows what was there before the watch:
+/// an operation that began earlier is not the merge's.
+fn is_from_before(seen: &SeenApplication, before: &SeenApplication, began: Timestamp) -> bool {
+    match (before, seen) {
+        (SeenApplication::Unreadable(_), SeenApplication::Found(application)) => {
+            application.started_at.is_none_or(|started| started < began)
+        }
+        _ => false,
+    }
+}
+
 fn is_newer(application: &Application, before: &SeenApplication) -> bool {
     match before {
         SeenApplication::Found(before) => {
@@ -142,4 +158,43 @@ fn failure(application: &Application, left: usize) -> Stop {
          plan` to see what stands in the way, then {}",
         application.sync_command()
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::object::Object;
+
+    const BEGAN: &str = "2026-12-01T14:00:00Z";
+
+    fn failed(started: &str) -> SeenApplication {
+        let state = json!({"phase": "Failed", "message": "one or more objects failed", "startedAt": started});
+        let object = json!({"metadata": {"namespace": "argocd", "name": "a"}, "status": {"operationState": state}});
+        SeenApplication::Found(Box::new(Application::of(&Object(object))))
+    }
+
+    /// Whether a failure that is seen ends the watch, after what was seen when it began.
+    fn ends(first: &SeenApplication, seen: &SeenApplication) -> bool {
+        let began = BEGAN.parse().expect("a time");
+        let before = if is_from_before(seen, first, began) { seen } else { first };
+        let SeenApplication::Found(application) = seen else { return false };
+        application.failed() && is_newer(application, before)
+    }
+
+    #[test]
+    fn only_a_failure_of_this_watch_ends_it() {
+        let (old, new) = (failed("2026-12-01T13:00:00Z"), failed("2026-12-01T14:00:05Z"));
+        let unreadable = SeenApplication::Unreadable("503".into());
+        for (first, seen, wanted) in [
+            (&old, &old, false),
+            (&old, &new, true),
+            (&unreadable, &old, false),
+            (&unreadable, &new, true),
+            (&unreadable, &failed("never"), false),
+        ] {
+            assert_eq!(ends(first, seen), wanted, "{first:?} then {seen:?}");
+        }
+    }
 }
