@@ -37,6 +37,14 @@ pub enum Error {
         /// The nearest one.
         hint: Option<String>,
     },
+    /// `--approve` names nothing that asks for it.
+    #[error("--approve {phrase} approves nothing of this runbook; nothing was asked of the cluster")]
+    NoApproval {
+        /// What was given.
+        phrase: String,
+        /// The phrases that the runbook's steps ask for.
+        valid: Vec<String>,
+    },
     /// A snapshot that cannot be used.
     #[error(transparent)]
     Snapshot(#[from] FormatError),
@@ -57,9 +65,13 @@ impl Error {
         match self {
             Self::Snapshot(error) => error.hint.iter().cloned().collect(),
             Self::NoStep { hint, .. } => hint.iter().cloned().collect(),
+            Self::NoApproval { valid, .. } if valid.is_empty() => one("no step of this runbook asks for a phrase"),
+            Self::NoApproval { valid, .. } => vec![format!("it asks for: {}", valid.join(", "))],
             Self::OtherCluster { .. } => one("name the runbook's context, or change the runbook"),
             Self::Cluster(error) => match &error.fault {
-                Fault::Transport(_) => one("is the cluster reachable? `kubectl version` asks the same server"),
+                Fault::Transport(_) | Fault::Timeout(_) => {
+                    one("is the cluster reachable? `kubectl version` asks the same server")
+                }
                 Fault::Status(status) if status.code == 401 => one("the credentials are not accepted; log in again"),
                 Fault::Status(status) if status.code == 403 => one("ask for the right that the server names"),
                 _ => Vec::new(),
@@ -72,7 +84,7 @@ impl Error {
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::OtherCluster { .. } => ExitCode::Stale,
-            Self::NoStep { .. } | Self::NoRunbook(_) => ExitCode::Usage,
+            Self::NoStep { .. } | Self::NoApproval { .. } | Self::NoRunbook(_) => ExitCode::Usage,
             Self::Runbook(_) | Self::Cluster(_) | Self::Snapshot(_) | Self::Local { .. } => ExitCode::Error,
         }
     }

@@ -4,6 +4,8 @@ use std::{error::Error as StdError, fmt};
 
 use serde_json::Value;
 
+use super::words::without_values;
+
 /// A request that did not succeed.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{attempt}: {fault}")]
@@ -19,8 +21,10 @@ pub struct ClusterError {
 pub enum Fault {
     /// The API server answered with an error.
     Status(Box<Status>),
-    /// No answer: name resolution, refused, TLS, timeout.
+    /// No answer: name resolution, refused, TLS.
     Transport(String),
+    /// No answer within this many seconds.
+    Timeout(u64),
     /// An answer that could not be read.
     Decode(String),
     /// The kubeconfig does not lead to a cluster.
@@ -34,7 +38,7 @@ pub struct Status {
     pub code: u16,
     /// Machine-readable reason: `Conflict`; empty for a plain-text answer.
     pub reason: String,
-    /// The server's own words.
+    /// The server's own words, the values it quotes left out.
     pub message: String,
     /// Causes with the field each is about.
     pub causes: Vec<Cause>,
@@ -59,6 +63,7 @@ impl fmt::Display for Fault {
             Self::Status(status) if status.reason.is_empty() => write!(f, "{} {}", status.code, status.message),
             Self::Status(status) => write!(f, "{} {}: {}", status.code, status.reason, status.message),
             Self::Transport(text) => write!(f, "no answer: {text}"),
+            Self::Timeout(seconds) => write!(f, "no answer for {seconds} s"),
             Self::Decode(text) => write!(f, "the answer could not be read: {text}"),
             Self::Config(text) => f.write_str(text),
         }
@@ -82,6 +87,16 @@ impl ClusterError {
     /// 404: the object, or the whole path, is not there.
     pub fn is_not_found(&self) -> bool {
         self.code() == 404
+    }
+
+    /// 404 in the API's own words: this object is not there.
+    pub fn is_gone(&self) -> bool {
+        self.is_not_found() && !self.is_unserved()
+    }
+
+    /// 404 in plain text: nobody serves the path, which says nothing of the object.
+    pub fn is_unserved(&self) -> bool {
+        self.status().is_some_and(|status| status.code == 404 && status.reason.is_empty())
     }
 
     /// 409: another resourceVersion, or a field conflict.
@@ -117,7 +132,17 @@ impl ClusterError {
 
     /// The outcome of a write is unknown: it must be read back before it is tried again.
     pub fn is_unknown_outcome(&self) -> bool {
-        matches!(self.code(), 500 | 502 | 504) || matches!(self.fault, Fault::Transport(_))
+        matches!(self.code(), 500 | 502 | 504) || self.is_unanswered()
+    }
+
+    /// No answer came at all.
+    pub fn is_unanswered(&self) -> bool {
+        matches!(self.fault, Fault::Transport(_) | Fault::Timeout(_))
+    }
+
+    /// It took longer than the server or we had time for: asking for less may help.
+    pub fn is_timeout(&self) -> bool {
+        self.code() == 504 || matches!(self.fault, Fault::Timeout(_))
     }
 
     /// A conversion failed: webhook down, certificate, or a version that is no longer there.
@@ -134,7 +159,7 @@ impl ClusterError {
         self.is_busy() || self.is_unknown_outcome()
     }
 
-    /// The server's own words alone.
+    /// The server's own words alone, the values it quotes left out.
     pub fn words(&self) -> String {
         match &self.fault {
             Fault::Status(status) => status.message.clone(),
@@ -143,24 +168,44 @@ impl ClusterError {
     }
 }
 
+impl Status {
+    /// Keeps code, reason and fields of a refusal, and none of its words: in what form the server quotes a
+    /// Secret's data is its own affair. Refusals about rights, conflicts and absence quote none.
+    pub(super) fn withhold_words(&mut self) {
+        const PLAIN: [u16; 7] = [401, 403, 404, 409, 410, 429, 503];
+        if PLAIN.contains(&self.code) {
+            return;
+        }
+        let fields: Vec<&str> =
+            self.causes.iter().map(|cause| cause.field.as_str()).filter(|field| !field.is_empty()).collect();
+        let about = if fields.is_empty() { String::new() } else { format!(" about {}", fields.join(", ")) };
+        self.message =
+            format!("refused with {}{about}; the server's words may quote the Secret and are left out", self.code);
+        for cause in &mut self.causes {
+            cause.message = "refused".into();
+        }
+    }
+}
+
 /// Reads an error body: a Status object, or plain text such as `404 page not found`.
 pub(crate) fn read_status(code: u16, body: &[u8], retry_after: Option<u64>) -> Status {
     let Ok(value) = serde_json::from_slice::<Value>(body) else {
         let text = String::from_utf8_lossy(body);
-        return Status { code, message: text.trim().chars().take(500).collect(), retry_after, ..Status::default() };
+        let message = without_values(text.trim()).chars().take(500).collect();
+        return Status { code, message, retry_after, ..Status::default() };
     };
     let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
     let causes = value.pointer("/details/causes").and_then(Value::as_array);
     Status {
         code,
         reason: text("/reason"),
-        message: text("/message"),
+        message: without_values(&text("/message")),
         causes: causes
             .into_iter()
             .flatten()
             .map(|cause| {
                 let text = |key: &str| cause.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-                Cause { field: text("field"), message: text("message") }
+                Cause { field: text("field"), message: without_values(&text("message")) }
             })
             .collect(),
         retry_after: retry_after.or_else(|| value.pointer("/details/retryAfterSeconds").and_then(Value::as_u64)),

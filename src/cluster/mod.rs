@@ -11,6 +11,7 @@ mod error;
 mod pages;
 mod read;
 mod transport;
+mod words;
 mod write;
 
 pub use connect::connect;

@@ -57,7 +57,8 @@ pub struct Access {
 /// What discovery found.
 #[derive(Clone, Debug, Default)]
 pub struct Discovered {
-    /// Resources that can be listed, at each group's preferred version.
+    /// Resources that can be listed, each once: at its group's preferred version, or else at the first that
+    /// serves it.
     pub resources: Vec<Resource>,
     /// Group versions that did not answer, with the server's words.
     pub unreachable: Vec<(String, String)>,
@@ -103,13 +104,7 @@ impl Reader {
         namespace: Option<&str>,
         name: &str,
     ) -> Result<Option<Object>, ClusterError> {
-        let object = self.get_as(resource, namespace, name, METADATA).await?;
-        Ok(object.map(|mut object| {
-            // The answer calls itself PartialObjectMetadata.
-            object.0["apiVersion"] = resource.api_version().into();
-            object.0["kind"] = resource.kind.clone().into();
-            object
-        }))
+        self.get_as(resource, namespace, name, METADATA).await
     }
 
     async fn get_as(
@@ -119,11 +114,52 @@ impl Reader {
         name: &str,
         accept: &'static str,
     ) -> Result<Option<Object>, ClusterError> {
+        match self.request(resource, namespace, name, accept).await {
+            Ok(object) => Ok(Some(object)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn request(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        name: &str,
+        accept: &'static str,
+    ) -> Result<Object, ClusterError> {
         let attempt = format!("get {}", resource.object(namespace, name));
         let call = Call::get(attempt, path(resource, namespace, Some(name))).accept(accept);
-        match self.transport.read(&call, self.patience).await {
-            Ok(object) => Ok(Some(Object(object))),
-            Err(error) if error.is_not_found() => Ok(None),
+        let mut object = self.transport.read(&call, self.patience).await?;
+        if accept == METADATA {
+            // The answer calls itself PartialObjectMetadata.
+            object["apiVersion"] = resource.api_version().into();
+            object["kind"] = resource.kind.clone().into();
+        }
+        Ok(Object(object))
+    }
+
+    /// One object; none only when the API says that this object is not there.
+    ///
+    /// A 404 that is no Status says that nobody serves the path (a CRD not yet served by this server, a proxy in
+    /// between), and nothing of the object: what acts on an object being gone asks here.
+    ///
+    /// # Errors
+    /// The server's, the object's own 404 aside.
+    pub async fn look_for(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        name: &str,
+        content: Content,
+    ) -> Result<Option<Object>, ClusterError> {
+        let accept = match content {
+            Content::Full => JSON,
+            Content::Metadata => METADATA,
+        };
+        match self.request(resource, namespace, name, accept).await {
+            Ok(object) => Ok(Some(object)),
+            Err(error) if error.is_gone() => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -249,7 +285,7 @@ impl Reader {
         ))
     }
 
-    /// Every resource that can be listed, at each group's preferred version.
+    /// Every resource that can be listed, at its group's preferred version where that has it.
     ///
     /// A group that does not answer (a broken aggregated API) is reported, not an error.
     ///
@@ -259,15 +295,23 @@ impl Reader {
         let groups = self.transport.read(&Call::get("discover the API groups", "/apis"), self.patience).await?;
         let mut versions = vec!["v1".to_owned()];
         for group in groups.get("groups").and_then(Value::as_array).into_iter().flatten() {
-            let preferred = group.pointer("/preferredVersion/groupVersion").and_then(Value::as_str);
-            versions.extend(preferred.map(ToOwned::to_owned));
+            versions.extend(preferred_first(group));
         }
         let mut found = Discovered::default();
         // One refused group must not cost a retry bound each.
         let quick = self.patient(Duration::ZERO);
         for version in versions {
             match quick.resources_of(&version).await {
-                Ok(Some(resources)) => found.resources.extend(resources),
+                Ok(Some(resources)) => {
+                    for resource in resources {
+                        let known =
+                            |other: &Resource| (&other.group, &other.plural) == (&resource.group, &resource.plural);
+                        // Newer kinds and those on their way out are often served at one version alone.
+                        if !found.resources.iter().any(known) {
+                            found.resources.push(resource);
+                        }
+                    }
+                }
                 Ok(None) => {}
                 Err(error) => found.unreachable.push((version, error.words())),
             }
@@ -283,6 +327,18 @@ impl Reader {
         let body = self.transport.bytes(&Call::get("read /metrics", "/metrics").accept("text/plain")).await?;
         Ok(String::from_utf8_lossy(&body).into_owned())
     }
+}
+
+/// Every group version that a group serves, the preferred one first.
+fn preferred_first(group: &Value) -> Vec<String> {
+    let name = |of: &Value| of.get("groupVersion").and_then(Value::as_str).map(ToOwned::to_owned);
+    let mut versions: Vec<String> = group.get("preferredVersion").and_then(name).into_iter().collect();
+    for version in group.get("versions").and_then(Value::as_array).into_iter().flatten().filter_map(name) {
+        if !versions.contains(&version) {
+            versions.push(version);
+        }
+    }
+    versions
 }
 
 /// A server-side apply.

@@ -52,6 +52,11 @@ impl Call {
         }
     }
 
+    /// What it attempts, in words.
+    pub(super) fn attempt(&self) -> &str {
+        &self.attempt
+    }
+
     pub(super) fn accept(mut self, accept: &'static str) -> Self {
         self.accept = accept;
         self
@@ -85,7 +90,7 @@ impl Transport {
     /// Sends once; never retries.
     ///
     /// # Errors
-    /// [`Fault::Status`] for any answer that is not 2xx, [`Fault::Transport`] without one.
+    /// [`Fault::Status`] for any answer that is not 2xx, [`Fault::Transport`] or [`Fault::Timeout`] without one.
     pub(super) async fn bytes(&self, call: &Call) -> Result<Vec<u8>, ClusterError> {
         let fail = |fault| ClusterError { attempt: call.attempt.clone(), fault };
         let mut uri = call.path.clone();
@@ -111,7 +116,7 @@ impl Transport {
         };
         let (head, body) = tokio::time::timeout(REQUEST_TIMEOUT, exchange)
             .await
-            .map_err(|_| fail(Fault::Transport(format!("nothing for {} s", REQUEST_TIMEOUT.as_secs()))))??;
+            .map_err(|_| fail(Fault::Timeout(REQUEST_TIMEOUT.as_secs())))??;
         if let Some(date) = head.headers.get(header::DATE).and_then(|date| parse_date(date.to_str().ok()?)) {
             self.clock.follow(date);
         }
@@ -119,7 +124,11 @@ impl Transport {
             return Ok(body.to_vec());
         }
         let retry_after = head.headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
-        Err(fail(Fault::Status(Box::new(read_status(head.status.as_u16(), &body, retry_after)))))
+        let mut status = read_status(head.status.as_u16(), &body, retry_after);
+        if is_about_secrets(&call.path) {
+            status.withhold_words();
+        }
+        Err(fail(Fault::Status(Box::new(status))))
     }
 
     /// Sends once and reads JSON.
@@ -137,6 +146,19 @@ impl Transport {
     /// # Errors
     /// The last answer's.
     pub(super) async fn read(&self, call: &Call, patience: Duration) -> Result<Value, ClusterError> {
+        self.read_unless(call, patience, |_| false).await
+    }
+
+    /// Like [`Transport::read`], but hands an answer back at once that is better asked in another way.
+    ///
+    /// # Errors
+    /// The last answer's.
+    pub(super) async fn read_unless(
+        &self,
+        call: &Call,
+        patience: Duration,
+        hand_back: impl Fn(&ClusterError) -> bool,
+    ) -> Result<Value, ClusterError> {
         let mut waited = Duration::ZERO;
         let mut pause = Duration::from_millis(100);
         loop {
@@ -146,8 +168,8 @@ impl Transport {
             };
             let asked = error.status().and_then(|status| status.retry_after).map(Duration::from_secs);
             let wait = asked.unwrap_or(pause).min(Duration::from_secs(10));
-            let again = error.is_busy() || error.code() == 504 || matches!(error.fault, Fault::Transport(_));
-            if !again || waited + wait > patience {
+            let again = error.is_busy() || error.code() == 504 || error.is_unanswered();
+            if !again || hand_back(&error) || waited + wait > patience {
                 return Err(error);
             }
             self.clock.sleep(wait).await;
@@ -155,6 +177,11 @@ impl Transport {
             pause = (pause * 2).min(Duration::from_secs(5));
         }
     }
+}
+
+/// Whether a path leads to Secrets of the core group.
+fn is_about_secrets(path: &str) -> bool {
+    path.starts_with("/api/v1/") && path.split('/').any(|part| part == "secrets")
 }
 
 fn parse_date(text: &str) -> Option<Timestamp> {

@@ -5,7 +5,7 @@
 //!    ^                     |- 2xx            Updated, or Unchanged when the resourceVersion stayed
 //!    |                     |- 404, 422 uid   Gone (re-created: somebody looks again)
 //!    |<-- 409 ------------ |
-//!    |<-- 500, 504, no answer: read back, then again |  held for 120 s
+//!    |<-- 500, 504, path not served, no answer: read back, then again |  held for 120 s
 //!          429, 503: as long as the server asks      |
 //!                          |- anything else  Failed, never retried
 //! ```
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::{Outcome, Progress, Run, pace::Hold};
 use crate::{
-    cluster::ClusterError,
+    cluster::{ClusterError, Content},
     object::{Object, ObjectRef, Resource},
 };
 
@@ -96,8 +96,11 @@ pub(super) enum Verdict {
 
 impl Verdict {
     pub(super) fn of(error: &ClusterError) -> Self {
-        if error.is_not_found() {
+        if error.is_gone() {
             Self::Gone
+        } else if error.is_unserved() {
+            // The path is not served, by this server at this moment: that says nothing of the object.
+            Self::Unknown
         } else if error.is_recreated() {
             Self::Recreated
         } else if error.is_conflict() {
@@ -193,12 +196,13 @@ impl<'a> Touch<'a> {
     async fn read(&mut self) -> Result<Object, End> {
         let reader = self.run.writer.reader().patient(Duration::ZERO);
         loop {
-            let answer = reader.get_metadata(self.resource, self.object.namespace.as_deref(), &self.object.name).await;
+            let (namespace, name) = (self.object.namespace.as_deref(), &self.object.name);
+            let answer = reader.look_for(self.resource, namespace, name, Content::Metadata).await;
             match answer {
                 Ok(Some(object)) if object.uid() == self.uid => return Ok(object),
                 Ok(Some(_)) => return Err(End::Recreated),
                 Ok(None) => return Err(End::Gone),
-                Err(error) if error.may_heal() && self.hold.wait(&error, self.run).await => {}
+                Err(error) if (error.may_heal() || error.is_unserved()) && self.hold.wait(&error, self.run).await => {}
                 Err(error) => return Err(End::Failed(Hold::words(&error))),
             }
         }
@@ -258,6 +262,7 @@ mod tests {
     fn every_answer_has_its_verdict() {
         let table = [
             (answer(404, "NotFound", None), Verdict::Gone),
+            (answer(404, "", None), Verdict::Unknown),
             (answer(409, "Conflict", None), Verdict::Reread),
             (answer(422, "Invalid", Some("metadata.uid")), Verdict::Recreated),
             (answer(422, "Invalid", Some("spec.size")), Verdict::Refused),

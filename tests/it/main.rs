@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_types, reason = "the tests put a server of their own under the program's client")]
 
 mod cases;
+mod cluster;
 mod complete;
 mod hostile;
 mod layers;

@@ -110,9 +110,11 @@ fn preconditions(patch: &Value) -> (&str, &str) {
 
 #[tokio::test]
 async fn every_answer_has_its_outcome() {
-    use Fate::{Answer, AnswerLost, Deleted, Overtaken, Recreated, RecreatedQuietly, Silence, Unchanged, Written};
+    use Fate::{
+        Answer, AnswerLost, Deleted, Overtaken, Recreated, RecreatedQuietly, Silence, Unchanged, Unserved, Written,
+    };
     let refused = |code: u16| Outcome::Failed(format!("said {code}"));
-    let table: [(&[Fate], Outcome, bool, usize); 16] = [
+    let table: [(&[Fate], Outcome, bool, usize); 17] = [
         (&[Written], Outcome::Updated, false, 1),
         (&[Unchanged], Outcome::Unchanged, false, 1),
         (&[Overtaken, Overtaken, Written], Outcome::Updated, false, 3),
@@ -124,6 +126,8 @@ async fn every_answer_has_its_outcome() {
         (&[Answer(500, None), Written], Outcome::Updated, false, 2),
         (&[Answer(504, None), Written], Outcome::Updated, false, 2),
         (&[Silence, Written], Outcome::Updated, false, 2),
+        // A server that does not serve the path yet: nobody is gone.
+        (&[Unserved, Written], Outcome::Updated, false, 2),
         (&[Answer(429, Some(2)), Answer(503, None), Written], Outcome::Updated, false, 3),
         (&[Answer(401, None), Written], refused(401), false, 1),
         (&[Answer(403, None), Written], refused(403), false, 1),
@@ -175,7 +179,12 @@ async fn a_writer_in_a_loop_is_outwaited_only_so_long() {
 
 #[tokio::test]
 async fn what_should_heal_is_held_within_its_bound_and_no_longer() {
-    let table = [(Fate::Answer(503, None), 120), (Fate::Answer(500, None), 120), (Fate::Initializing, 60)];
+    let table = [
+        (Fate::Answer(503, None), 120),
+        (Fate::Answer(500, None), 120),
+        (Fate::Unserved, 120),
+        (Fate::Initializing, 60),
+    ];
     for (fate, bound) in table {
         let scene = Scene::new(&[fate]);
         let began = scene.now();

@@ -30,6 +30,8 @@ pub(super) enum Fate {
     Silence,
     /// This code, and the seconds after which to come back.
     Answer(u16, Option<u64>),
+    /// Nobody serves the path: 404 in plain text, to this and to the next look.
+    Unserved,
     /// 429 of a watch cache that cannot start.
     Initializing,
 }
@@ -40,6 +42,7 @@ struct State {
     version: u64,
     patches: Vec<Value>,
     fates: Vec<Fate>,
+    unserved: bool,
 }
 
 /// The server; clones are the same one.
@@ -50,7 +53,13 @@ impl Server {
     /// Answers the first PATCH by the first fate and so on; the last fate stays.
     pub(super) fn new(fates: &[Fate]) -> Self {
         let object = object("uid-1", 10);
-        Self(Arc::new(Mutex::new(State { object: Some(object), version: 10, patches: vec![], fates: fates.to_vec() })))
+        Self(Arc::new(Mutex::new(State {
+            object: Some(object),
+            version: 10,
+            patches: vec![],
+            fates: fates.to_vec(),
+            unserved: false,
+        })))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -81,7 +90,8 @@ impl Server {
                         if let Some(seconds) = retry_after {
                             response = response.header("retry-after", seconds.to_string());
                         }
-                        Ok::<_, tower::BoxError>(response.body(Body::from(answer.to_string().into_bytes()))?)
+                        let text = answer.as_str().map_or_else(|| answer.to_string(), ToOwned::to_owned);
+                        Ok::<_, tower::BoxError>(response.body(Body::from(text.into_bytes()))?)
                     }
                     None => Err("connection reset by peer".into()),
                 }
@@ -92,6 +102,9 @@ impl Server {
 
     fn answer(&self, method: &Method, body: &[u8]) -> Option<(u16, Option<u64>, Value)> {
         let mut state = self.state();
+        if method == Method::GET && std::mem::take(&mut state.unserved) {
+            return Some((404, None, "404 page not found".into()));
+        }
         if method == Method::GET {
             return Some(
                 state.object.clone().map_or_else(|| status(404, "NotFound", None), |object| (200, None, object)),
@@ -125,6 +138,10 @@ impl Server {
                 }
             }
             Fate::Silence => None,
+            Fate::Unserved => {
+                state.unserved = true;
+                Some((404, None, "404 page not found".into()))
+            }
             Fate::Answer(code, retry_after) => {
                 let (code, _, answer) = status(code, "Told", Some("spec.size").filter(|_| code == 422));
                 Some((code, retry_after, answer))
