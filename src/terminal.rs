@@ -6,10 +6,16 @@
 use std::{
     env,
     io::{self, BufRead, ErrorKind, IsTerminal, Write},
-    sync::OnceLock,
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
 };
 
 use console::Term;
+use futures::future::BoxFuture;
+use tokio::sync::oneshot;
 
 use crate::{
     apply::Ask,
@@ -19,6 +25,9 @@ use crate::{
 
 /// Width of text that goes to no terminal.
 const PIPE_WIDTH: usize = 100;
+
+/// Whether the cursor stands behind a question that nobody answered yet.
+static ASKING: AtomicBool = AtomicBool::new(false);
 
 /// The terminal, or what stands in for it.
 #[derive(Debug)]
@@ -74,8 +83,9 @@ impl Terminal {
     /// Prints progress; whole lines, also from several tasks at once.
     pub fn progress(text: &str) {
         let newline = if text.ends_with('\n') { "" } else { "\n" };
+        let before = if ASKING.swap(false, Ordering::Relaxed) { "\n" } else { "" };
         // Where stderr is gone there is nobody left to tell.
-        let _ = io::stderr().lock().write_all(format!("{text}{newline}").as_bytes());
+        let _ = io::stderr().lock().write_all(format!("{before}{text}{newline}").as_bytes());
     }
 }
 
@@ -91,8 +101,8 @@ fn view(color: Color, is_terminal: bool, term: &Term) -> View {
 }
 
 impl Ask for Terminal {
-    fn ask(&mut self, question: &str) -> Option<String> {
-        Prompt.ask(question)
+    fn ask<'a>(&'a mut self, question: &'a str) -> BoxFuture<'a, Option<String>> {
+        Box::pin(Prompt.answer(question))
     }
 }
 
@@ -101,15 +111,33 @@ impl Ask for Terminal {
 pub struct Prompt;
 
 impl Ask for Prompt {
-    fn ask(&mut self, question: &str) -> Option<String> {
+    fn ask<'a>(&'a mut self, question: &'a str) -> BoxFuture<'a, Option<String>> {
+        Box::pin(Self.answer(question))
+    }
+}
+
+impl Prompt {
+    async fn answer(self, question: &str) -> Option<String> {
         if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
             return None;
         }
-        let mut err = io::stderr().lock();
-        err.write_all(question.as_bytes()).and_then(|()| err.flush()).ok()?;
-        let mut answer = Vec::new();
-        // The end of input is an answer, and no consent. What is no text is no consent either.
-        io::stdin().lock().read_until(b'\n', &mut answer).ok()?;
-        Some(String::from_utf8_lossy(&answer).into_owned())
+        {
+            // Let go before the answer: a signal has something to say meanwhile.
+            let mut err = io::stderr().lock();
+            err.write_all(question.as_bytes()).and_then(|()| err.flush()).ok()?;
+        }
+        ASKING.store(true, Ordering::Relaxed);
+        let (answer, answered) = oneshot::channel();
+        // Nothing ends a read but a line: a thread of its own is left behind when the program leaves.
+        thread::spawn(move || answer.send(read_line()));
+        answered.await.ok().flatten()
     }
+}
+
+/// A line from the keyboard. The end of input is an answer, and no consent; so is what is no text.
+fn read_line() -> Option<String> {
+    let mut answer = Vec::new();
+    io::stdin().lock().read_until(b'\n', &mut answer).ok()?;
+    ASKING.store(!answer.ends_with(b"\n"), Ordering::Relaxed);
+    Some(String::from_utf8_lossy(&answer).into_owned())
 }

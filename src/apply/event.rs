@@ -75,6 +75,11 @@ pub enum Event {
         /// Why it did not finish, if it did not.
         stop: Option<Stop>,
     },
+    /// The run is over: the last event of every journal.
+    Ended {
+        /// How.
+        ending: Ending,
+    },
 }
 
 /// How a run ended.
@@ -98,4 +103,11 @@ pub enum Ending {
     Locked(String),
     /// Stopped by a signal: how far it got.
     Interrupted(String),
+    /// The lock was lost while the run was under way.
+    LockLost {
+        /// How it was lost.
+        why: String,
+        /// How far the run got.
+        how_far: String,
+    },
 }

@@ -10,7 +10,7 @@ use std::{
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::Event;
+use super::{Ending, Event};
 use crate::{
     backup::create_folder,
     steps::{Outcome, Progress, Stop},
@@ -69,10 +69,29 @@ fn wire(event: &Event) -> Option<(&'static str, Map<String, Value>)> {
         Event::StepEnded { id, stop, took, .. } => {
             ("step_ended", json!({"step": id.0, "seconds": took.as_secs_f64(), "stop": stop.as_ref().map(stop_wire)}))
         }
+        Event::Ended { ending } => ("run_ended", ending_wire(ending)),
     };
     match value {
         Value::Object(fields) => Some((kind, fields)),
         _ => None,
+    }
+}
+
+fn ending_wire(ending: &Ending) -> Value {
+    match ending {
+        Ending::NoChanges => json!({"ending": "no_changes"}),
+        Ending::Finished => json!({"ending": "finished"}),
+        Ending::Blocked => json!({"ending": "blocked"}),
+        Ending::Unmet(gates) => {
+            let gates: Vec<Value> = gates.iter().map(|(id, found)| json!({"step": id.0, "found": found})).collect();
+            json!({"ending": "unmet", "gates": gates})
+        }
+        Ending::NeedsApproval(flag) => json!({"ending": "needs_approval", "flag": flag}),
+        Ending::Declined(what) => json!({"ending": "declined", "what": what}),
+        Ending::Failed(id, stop) => json!({"ending": "failed", "step": id.0, "stop": stop_wire(stop)}),
+        Ending::Locked(who) => json!({"ending": "locked", "by": who}),
+        Ending::Interrupted(how_far) => json!({"ending": "interrupted", "how_far": how_far}),
+        Ending::LockLost { why, how_far } => json!({"ending": "lock_lost", "why": why, "how_far": how_far}),
     }
 }
 

@@ -1,6 +1,9 @@
 //! One apply at a time: a Lease named after the CRDs, taken after the approval, cleared at the end.
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, OnceLock},
+    time::{Duration, Instant},
+};
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -9,7 +12,7 @@ use tokio::task::JoinHandle;
 
 use crate::{
     backup::hex,
-    cluster::{ClusterError, Writer},
+    cluster::{ClusterError, Content, Writer},
     object::{Object, Resource},
     runbook::Runbook,
     steps::Interrupt,
@@ -34,8 +37,12 @@ pub(super) struct Lock {
     namespace: String,
     name: String,
     holder: String,
+    lost: Lost,
     renewing: JoinHandle<()>,
 }
+
+/// Why a lock is not ours any more, once it is not.
+type Lost = Arc<OnceLock<String>>;
 
 fn leases() -> Resource {
     Resource::new("coordination.k8s.io", "v1", "leases", "Lease", true)
@@ -97,9 +104,47 @@ impl Lock {
             }
             Err(error) => return Err(Refused::Cluster(error)),
         }
-        let renewing =
-            tokio::spawn(renew(writer.clone(), namespace.clone(), name.clone(), holder.clone(), interrupt.clone()));
-        Ok(Self { writer: writer.clone(), namespace, name, holder, renewing })
+        let lost = Lost::default();
+        let mut lock = Self {
+            writer: writer.clone(),
+            namespace,
+            name,
+            holder,
+            lost,
+            // Nothing to renew before there is a lock.
+            renewing: tokio::spawn(async {}),
+        };
+        lock.renewing = tokio::spawn(lock.renewal(interrupt).keep(RENEW_EVERY, EXPIRES_AFTER));
+        Ok(lock)
+    }
+
+    fn renewal(&self, interrupt: &Interrupt) -> Renewal {
+        Renewal {
+            writer: self.writer.clone(),
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+            holder: self.holder.clone(),
+            lost: Arc::clone(&self.lost),
+            interrupt: interrupt.clone(),
+        }
+    }
+
+    /// Why it is not ours any more.
+    pub(super) fn lost(&self) -> Option<String> {
+        self.lost.get().cloned()
+    }
+
+    /// Whether it is ours at this moment; asked before each step that changes something.
+    ///
+    /// # Errors
+    /// The API server cannot say.
+    pub(super) async fn is_still_ours(&self) -> Result<bool, ClusterError> {
+        let reader = self.writer.reader();
+        let lease = reader.look_for(&leases(), Some(&self.namespace), &self.name, Content::Full).await?;
+        if let Err(why) = holds(lease.as_ref(), &self.holder) {
+            self.lost.get_or_init(|| why);
+        }
+        Ok(self.lost.get().is_none())
     }
 
     /// `Lease namespace/name`.
@@ -136,19 +181,63 @@ fn held_by(lease: &Object, now: Timestamp) -> Option<String> {
     })
 }
 
-/// Renews until aborted. A lock that somebody took over ends the run at the next object.
-async fn renew(writer: Writer, namespace: String, name: String, holder: String, interrupt: Interrupt) {
-    loop {
-        tokio::time::sleep(RENEW_EVERY).await;
-        let reader = writer.reader();
-        let Ok(Some(mut lease)) = reader.get(&leases(), Some(&namespace), &name).await else { continue };
-        if lease.str("/spec/holderIdentity") != Some(&holder) {
-            interrupt.set();
+/// Whether a Lease names this holder; otherwise what became of it.
+fn holds(lease: Option<&Object>, holder: &str) -> Result<(), String> {
+    let Some(lease) = lease else { return Err("its Lease is gone".into()) };
+    match lease.str("/spec/holderIdentity").filter(|found| !found.is_empty()) {
+        Some(found) if found == holder => Ok(()),
+        Some(found) => Err(format!("{found} took it over")),
+        None => Err("somebody cleared its Lease".into()),
+    }
+}
+
+/// Keeps a lock until it is aborted.
+struct Renewal {
+    writer: Writer,
+    namespace: String,
+    name: String,
+    holder: String,
+    lost: Lost,
+    interrupt: Interrupt,
+}
+
+impl Renewal {
+    /// Renews, and ends the run at the next object once the lock may be somebody else's: it was taken
+    /// over, or no renewal got through before it expired.
+    async fn keep(self, every: Duration, expires_after: Duration) {
+        let mut renewed = Instant::now();
+        loop {
+            tokio::time::sleep(every).await;
+            // An answer that takes longer than the lock lasts is none.
+            let turn = tokio::time::timeout(expires_after.saturating_sub(renewed.elapsed()), self.renew()).await;
+            let why = match turn {
+                Ok(Ok(())) => {
+                    renewed = Instant::now();
+                    continue;
+                }
+                Ok(Err(Some(why))) => why,
+                Ok(Err(None)) if renewed.elapsed() < expires_after => continue,
+                Ok(Err(None)) | Err(_) => format!("it could not be renewed for {} s", expires_after.as_secs()),
+            };
+            self.lost.get_or_init(|| why);
+            self.interrupt.set();
             return;
         }
+    }
+
+    /// One renewal. An error without a reason may pass.
+    async fn renew(&self) -> Result<(), Option<String>> {
+        let reader = self.writer.reader();
+        let lease = reader.look_for(&leases(), Some(&self.namespace), &self.name, Content::Full).await;
+        let lease = lease.map_err(|_| None)?;
+        holds(lease.as_ref(), &self.holder).map_err(Some)?;
+        let Some(mut lease) = lease else { return Err(None) };
         if let Some(spec) = lease.0.get_mut("spec").and_then(Value::as_object_mut) {
             spec.insert("renewTime".into(), micro_time(reader.clock().now()).into());
         }
-        let _ = writer.replace(&leases(), &lease).await;
+        self.writer.replace(&leases(), &lease).await.map(drop).map_err(|_| None)
     }
 }
+
+#[cfg(test)]
+mod tests;

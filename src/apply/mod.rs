@@ -6,9 +6,12 @@
 mod event;
 mod journal;
 mod lock;
+mod outage;
 mod walk;
 
 use std::{collections::BTreeSet, path::Path};
+
+use futures::future::BoxFuture;
 
 pub use event::{Ending, Event};
 
@@ -50,7 +53,19 @@ pub struct Options {
 /// Whoever can be asked.
 pub trait Ask {
     /// Asks a question; none when nobody can answer. A pipe is never consent.
-    fn ask(&mut self, question: &str) -> Option<String>;
+    ///
+    /// Who stops waiting for the answer drops the future.
+    fn ask<'a>(&'a mut self, question: &'a str) -> BoxFuture<'a, Option<String>>;
+}
+
+/// What came of a question.
+enum Answer {
+    /// Nobody can be asked.
+    Nobody,
+    /// Somebody asked to stop instead.
+    Interrupted,
+    /// This was answered.
+    Said(String),
 }
 
 impl Session<'_> {
@@ -78,18 +93,33 @@ impl Session<'_> {
         if !plan.steps.iter().any(|step| self.can_begin(step)) {
             return Ok(Ending::Unmet(closed_gates(plan)));
         }
+        let nothing_written = || Ok(Ending::Interrupted("before the first step: nothing was written".into()));
         let context = &self.runbook.cluster.context;
-        let approved = match (options.yes, writes(plan)) {
-            (true, _) | (_, false) => true,
-            (false, true) => match ask.ask(&format!("Run these steps on {context}? Type yes: ")) {
-                None => return Ok(Ending::NeedsApproval("--yes".into())),
-                Some(answer) => answer.trim() == "yes",
-            },
-        };
-        if !approved {
-            return Ok(Ending::Declined(format!("to run the steps on {context}")));
+        // Whether the flag approves; none where there is nothing to approve.
+        let by_flag = writes(plan).then_some(options.yes);
+        if by_flag == Some(false) {
+            match self.ask(ask, &format!("Run these steps on {context}? Type yes: ")).await {
+                Answer::Nobody => return Ok(Ending::NeedsApproval("--yes".into())),
+                Answer::Interrupted => return nothing_written(),
+                Answer::Said(answer) if answer.trim() == "yes" => {}
+                Answer::Said(_) => return Ok(Ending::Declined(format!("to run the steps on {context}"))),
+            }
+        } else if self.interrupt.is_set() {
+            return nothing_written();
         }
-        walk::Walk::begin(self, plan, options).await?.run(ask).await
+        Ok(walk::Walk::begin(self, plan, options, by_flag).await?.run(ask).await)
+    }
+
+    /// Asks, and stops waiting for the answer when somebody asks to stop.
+    async fn ask(&self, ask: &mut dyn Ask, question: &str) -> Answer {
+        if self.interrupt.is_set() {
+            return Answer::Interrupted;
+        }
+        tokio::select! {
+            biased;
+            () = self.interrupt.asked() => Answer::Interrupted,
+            answer = ask.ask(question) => answer.map_or(Answer::Nobody, Answer::Said),
+        }
     }
 
     /// Whether a step can begin now: something to do, a person to ask, or a gate that opens by itself

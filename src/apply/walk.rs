@@ -1,7 +1,7 @@
 //! One walk over the steps in run order: look, decide, ask, run.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     sync::{Mutex, PoisonError},
     time::Duration,
 };
@@ -9,9 +9,10 @@ use std::{
 use jiff::Timestamp;
 
 use super::{
-    Ask, Ending, Event, Options, Session,
+    Answer, Ask, Ending, Event, Options, Session,
     journal::Journal,
     lock::{Lock, Refused},
+    outage::{Outage, cut_short},
 };
 use crate::{
     cluster::{ClusterError, Fault},
@@ -31,11 +32,15 @@ pub(super) struct Walk<'a> {
     journal: Mutex<Journal>,
     /// Steps that need nothing any more.
     settled: BTreeSet<StepId>,
+    /// Gates and backups that the plan found to guard nothing any more.
+    not_needed: BTreeSet<StepId>,
+    /// Steps that the plan found done before this run.
+    done_before: BTreeSet<StepId>,
     /// Steps that `--to` leaves out.
     left_out: BTreeSet<StepId>,
     closed: Vec<(StepId, String)>,
-    /// Writes at `from` that the API server had counted when the run began.
-    mutations: Option<u64>,
+    /// Writes at `from` that each API server had counted when it was first asked, by when it started.
+    mutations: BTreeMap<String, u64>,
 }
 
 /// What one step came to.
@@ -50,6 +55,7 @@ impl<'a> Walk<'a> {
         session: &'a Session<'a>,
         plan: &Plan,
         options: &'a Options,
+        approved_by_flag: Option<bool>,
     ) -> Result<Started<'a>, ClusterError> {
         let now = session.writer.reader().clock().now();
         let run_id = format!("{}-{:02x}", now.strftime("%Y%m%d-%H%M%S"), now.subsec_nanosecond().unsigned_abs() % 251);
@@ -77,9 +83,11 @@ impl<'a> Walk<'a> {
             run_id,
             journal: Mutex::new(journal),
             settled: of_state(State::NotNeeded).collect(),
+            not_needed: of_state(State::NotNeeded).collect(),
+            done_before: of_state(State::Done).collect(),
             left_out: of_state(State::NotSelected).collect(),
             closed: Vec::new(),
-            mutations: None,
+            mutations: BTreeMap::new(),
             lock,
         };
         walk.emit(&Event::Began {
@@ -89,7 +97,9 @@ impl<'a> Walk<'a> {
             fingerprint: plan.fingerprint().to_string(),
             lock: walk.lock.describe(),
         });
-        walk.emit(&Event::Approved { phrase: "yes".into(), by_flag: options.yes });
+        if let Some(by_flag) = approved_by_flag {
+            walk.emit(&Event::Approved { phrase: "yes".into(), by_flag });
+        }
         Ok(Started::Walk(Box::new(walk)))
     }
 
@@ -103,12 +113,13 @@ impl<'a> Walk<'a> {
         (self.session.events)(event);
     }
 
-    async fn walk(&mut self, ask: &mut dyn Ask) -> Result<Ending, ClusterError> {
+    async fn walk(&mut self, ask: &mut dyn Ask) -> Ending {
         let session = self.session;
         for &index in session.graph.order() {
             let step = &session.runbook.steps[index];
+            let before = || Ending::Interrupted(format!("before step {} {}", session.graph.number(&step.id), step.id));
             if session.interrupt.is_set() {
-                return Ok(Ending::Interrupted(format!("before step {} {}", session.graph.number(&step.id), step.id)));
+                return before();
             }
             // Over others too: a gate that is open behind a closed one opens nothing.
             let waits_for_others = session
@@ -119,17 +130,25 @@ impl<'a> Walk<'a> {
             if self.settled.contains(&step.id) || self.left_out.contains(&step.id) || waits_for_others {
                 continue;
             }
-            if let Next::End(ending) = self.step(step, ask).await? {
-                return Ok(ending);
+            match self.step(step, ask).await {
+                Ok(Next::GoOn) => {}
+                Ok(Next::End(ending)) => return ending,
+                // It was no look that came to its end.
+                Err(_) if session.interrupt.is_set() => return before(),
+                Err(error) => {
+                    let stop = Stop::failed(format!("the cluster could not be looked at: {error}"))
+                        .hint("run it again once the API server answers: it does the rest");
+                    return Ending::Failed(step.id.clone(), stop);
+                }
             }
         }
-        Ok(if self.closed.is_empty() { Ending::Finished } else { Ending::Unmet(self.closed.clone()) })
+        if self.closed.is_empty() { Ending::Finished } else { Ending::Unmet(self.closed.clone()) }
     }
 
     async fn step(&mut self, step: &Step, ask: &mut dyn Ask) -> Result<Next, ClusterError> {
         let session = self.session;
         if let Task::Confirm(task) = &step.task {
-            return Ok(match self.approve(step, &task.question, ask) {
+            return Ok(match self.approve(step, &task.question, ask).await {
                 Ok(()) => {
                     self.settled.insert(step.id.clone());
                     Next::GoOn
@@ -159,10 +178,18 @@ impl<'a> Walk<'a> {
         if let Some(stop) = self.blocked(&decision) {
             return Ok(Next::End(Ending::Failed(step.id.clone(), stop)));
         }
+        if !self.lock.is_still_ours().await? {
+            return Ok(Next::End(Ending::Interrupted(format!(
+                "before step {} {}",
+                session.graph.number(&step.id),
+                step.id
+            ))));
+        }
         self.run_step(step, &situation, &decision, ask).await
     }
 
-    /// Observes a step, the gates it stands on, and what its decision looks at beside itself.
+    /// Observes a step, the gates it stands on, and what its decision looks at beside itself. An API
+    /// server that does not answer is waited for.
     async fn look(&self, step: &Step) -> Result<Situation, ClusterError> {
         let session = self.session;
         let beside = |other: &Step| {
@@ -174,25 +201,43 @@ impl<'a> Walk<'a> {
         let only: Vec<StepId> =
             session.runbook.steps.iter().filter(|other| beside(other)).map(|other| other.id.clone()).collect();
         let reader = session.writer.reader();
-        steps::observe(reader, session.runbook, session.graph, session.working_dir, &only).await
+        let mut outage = Outage::default();
+        loop {
+            let seen = steps::observe(reader, session.runbook, session.graph, session.working_dir, &only).await;
+            let Some(error) = cut_short(&seen) else { return seen };
+            let say = |text| self.emit(&Event::Step { id: step.id.clone(), progress: Progress::Said(text) });
+            if !outage.wait(&error, reader.clock(), session.interrupt, say).await {
+                return seen;
+            }
+        }
+    }
+
+    /// Whether nothing that a gate guards is left to do: the plan found so, or this run did it.
+    fn is_over(&self, gate: &Step) -> bool {
+        self.not_needed.contains(&gate.id)
+            || steps::is_over(gate, self.session.runbook, &|id| {
+                self.settled.contains(id) || self.done_before.contains(id)
+            })
     }
 
     /// A gate on which a step to come depends and that turned unmet stops the run.
     fn gates_still_open(&mut self, step: &Step, world: &World<'_>) -> Option<Ending> {
         let mut closed = Vec::new();
         for gate in &self.session.runbook.steps {
-            // A gate that was not needed when the run began has nothing left to guard.
-            if !self.session.graph.reaches(&step.id, &gate.id) || matches!(gate.task, Task::Confirm(_)) {
+            let stands_on = self.session.graph.reaches(&step.id, &gate.id);
+            if !stands_on || matches!(gate.task, Task::Confirm(_)) || self.is_over(gate) {
                 continue;
             }
             if let Some(Seen::Writers(seen)) = world.situation.seen.get(&gate.id) {
-                match (self.mutations, seen.mutations) {
-                    (Some(before), Some(now)) if now > before => closed.push((
-                        gate.id.clone(),
-                        format!("the API server counted {} writes at the old version during this run", now - before),
-                    )),
-                    (None, now) => self.mutations = now,
-                    _ => {}
+                let process = seen.process.clone().unwrap_or_default();
+                if let Some(now) = seen.mutations {
+                    let before = *self.mutations.entry(process).or_insert(now);
+                    if now > before {
+                        let counted = now - before;
+                        let found =
+                            format!("the API server counted {counted} writes at the old version during this run");
+                        closed.push((gate.id.clone(), found));
+                    }
                 }
             }
             let was_open = gate.task.is_gate() && self.settled.contains(&gate.id);
@@ -250,7 +295,7 @@ impl<'a> Walk<'a> {
             result = merge::ready(&run).await;
             if result.is_ok() {
                 let question = format!("POINT OF NO RETURN: {}. There is no way back.", decision.summary);
-                if let Err(ending) = self.approve(step, &question, ask) {
+                if let Err(ending) = self.approve(step, &question, ask).await {
                     return Ok(Next::End(ending));
                 }
             }
@@ -276,14 +321,20 @@ impl<'a> Walk<'a> {
     }
 
     /// Asks for a step's own phrase, or takes it from `--approve`.
-    fn approve(&self, step: &Step, question: &str, ask: &mut dyn Ask) -> Result<(), Ending> {
-        let phrase = format!("{}@{}", step.id, self.session.runbook.cluster.context);
+    async fn approve(&self, step: &Step, question: &str, ask: &mut dyn Ask) -> Result<(), Ending> {
+        let phrase = step.phrase(&self.session.runbook.cluster.context);
         let by_flag = self.options.approvals.contains(&phrase);
         if !by_flag {
-            match ask.ask(&format!("{question}\nTo go on, type  {phrase} : ")) {
-                None => return Err(Ending::NeedsApproval(format!("--approve {phrase}"))),
-                Some(answer) if answer.trim() == phrase => {}
-                Some(_) => return Err(Ending::Declined(question.into())),
+            match self.session.ask(ask, &format!("{question}\nTo go on, type  {phrase} : ")).await {
+                Answer::Nobody => return Err(Ending::NeedsApproval(format!("--approve {phrase}"))),
+                Answer::Interrupted => {
+                    let number = self.session.graph.number(&step.id);
+                    let before = if number > 1 { format!(" after step {}", number - 1) } else { String::new() };
+                    let how_far = format!("at the question of step {number} {}: nothing ran{before}", step.id);
+                    return Err(Ending::Interrupted(how_far));
+                }
+                Answer::Said(answer) if answer.trim() == phrase => {}
+                Answer::Said(_) => return Err(Ending::Declined(question.into())),
             }
         }
         self.emit(&Event::Approved { phrase, by_flag });
@@ -355,12 +406,16 @@ pub(super) enum Started<'a> {
 }
 
 impl Started<'_> {
-    /// Walks, and releases the lock whatever came of it.
-    pub(super) async fn run(self, ask: &mut dyn Ask) -> Result<Ending, ClusterError> {
+    /// Walks, writes down how it ended, and releases the lock whatever came of it.
+    pub(super) async fn run(self, ask: &mut dyn Ask) -> Ending {
         match self {
-            Self::Locked(who) => Ok(Ending::Locked(who)),
+            Self::Locked(who) => Ending::Locked(who),
             Self::Walk(mut walk) => {
-                let ending = walk.walk(ask).await;
+                let ending = match (walk.walk(ask).await, walk.lock.lost()) {
+                    (Ending::Interrupted(how_far), Some(why)) => Ending::LockLost { why, how_far },
+                    (ending, _) => ending,
+                };
+                walk.emit(&Event::Ended { ending: ending.clone() });
                 walk.lock.release().await;
                 ending
             }

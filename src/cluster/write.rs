@@ -1,5 +1,10 @@
 //! Everything that changes the cluster. Only apply gets a [`Writer`].
 
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
 use http::Method;
 use serde_json::{Value, json};
 
@@ -15,12 +20,60 @@ use crate::object::{Object, Resource};
 #[derive(Clone)]
 pub struct Writer {
     reader: Reader,
+    in_flight: InFlight,
+}
+
+/// Writes that were sent and not answered yet, each as what was attempted.
+#[derive(Clone, Debug, Default)]
+struct InFlight(Arc<Mutex<Sent>>);
+
+#[derive(Debug, Default)]
+struct Sent {
+    next: u64,
+    attempts: BTreeMap<u64, String>,
+}
+
+/// One write under way; over when it is dropped, however that came.
+struct Underway<'a> {
+    of: &'a InFlight,
+    number: u64,
+}
+
+impl InFlight {
+    fn sent(&self) -> MutexGuard<'_, Sent> {
+        // Every entry is whole whatever its last writer did.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(&self, attempt: &str) -> Underway<'_> {
+        let mut sent = self.sent();
+        sent.next += 1;
+        let number = sent.next;
+        sent.attempts.insert(number, attempt.into());
+        Underway { of: self, number }
+    }
+}
+
+impl Drop for Underway<'_> {
+    fn drop(&mut self) {
+        self.of.sent().attempts.remove(&self.number);
+    }
 }
 
 impl Writer {
     /// The right to write, over a reader.
     pub fn new(reader: Reader) -> Self {
-        Self { reader }
+        Self { reader, in_flight: InFlight::default() }
+    }
+
+    /// What was sent and not answered yet: `patch Sandbox team-a/s1`. Clones see the same.
+    pub fn in_flight(&self) -> Vec<String> {
+        self.in_flight.sent().attempts.values().cloned().collect()
+    }
+
+    async fn send(&self, call: &Call) -> Result<Object, ClusterError> {
+        let _underway = self.in_flight.begin(call.attempt());
+        self.reader.transport.json(call).await.map(Object)
     }
 
     /// The view that cannot write.
@@ -73,7 +126,7 @@ impl Writer {
         }
         let call =
             Call::new(attempt, Method::PATCH, target).query("fieldManager", FIELD_MANAGER).body(MERGE_PATCH, patch);
-        self.reader.transport.json(&call).await.map(Object)
+        self.send(&call).await
     }
 
     /// Server-side apply in our own name.
@@ -81,7 +134,7 @@ impl Writer {
     /// # Errors
     /// The server's; 409 names the managers whose fields it would take.
     pub async fn apply(&self, resource: &Resource, object: &Object, force: bool) -> Result<Object, ClusterError> {
-        self.reader.transport.json(&apply(resource, object, FIELD_MANAGER, force)).await.map(Object)
+        self.send(&apply(resource, object, FIELD_MANAGER, force)).await
     }
 
     /// Server-side apply in another manager's name, taking fields over: what a rehearsal plays.
@@ -89,7 +142,7 @@ impl Writer {
     /// # Errors
     /// The server's.
     pub async fn apply_as(&self, resource: &Resource, object: &Object, manager: &str) -> Result<Object, ClusterError> {
-        self.reader.transport.json(&apply(resource, object, manager, true)).await.map(Object)
+        self.send(&apply(resource, object, manager, true)).await
     }
 
     /// Deletes exactly this object in exactly this state.
@@ -112,6 +165,7 @@ impl Writer {
                 "preconditions": {"uid": uid, "resourceVersion": resource_version},
             }),
         );
+        let _underway = self.in_flight.begin(call.attempt());
         self.reader.transport.bytes(&call).await.map(drop)
     }
 
@@ -124,7 +178,7 @@ impl Writer {
         let call = Call::new(attempt, Method::POST, path(resource, object.namespace(), None))
             .query("fieldManager", FIELD_MANAGER)
             .body(JSON, object.0.clone());
-        self.reader.transport.json(&call).await.map(Object)
+        self.send(&call).await
     }
 
     /// Replaces an object; its `metadata.resourceVersion` is the precondition.
@@ -136,6 +190,6 @@ impl Writer {
         let call = Call::new(attempt, Method::PUT, path(resource, object.namespace(), Some(object.name())))
             .query("fieldManager", FIELD_MANAGER)
             .body(JSON, object.0.clone());
-        self.reader.transport.json(&call).await.map(Object)
+        self.send(&call).await
     }
 }

@@ -14,6 +14,7 @@ use std::{
 };
 
 use fault::Fault;
+use futures::future::{BoxFuture, ready};
 use player::Player;
 pub use report::Report;
 
@@ -75,12 +76,12 @@ struct Answers<'a> {
 }
 
 impl Ask for Answers<'_> {
-    fn ask(&mut self, question: &str) -> Option<String> {
+    fn ask<'a>(&'a mut self, question: &'a str) -> BoxFuture<'a, Option<String>> {
         // The phrase is named in the question, as a person reads it there.
         let phrase = question.rsplit("type  ").next().and_then(|rest| rest.split_whitespace().next());
         let answer = if question.contains("Type yes") { "yes" } else { phrase.unwrap_or_default() };
         (self.tell)(Happening::Asked(question, answer));
-        Some(answer.into())
+        Box::pin(ready(Some(answer.to_owned())))
     }
 }
 

@@ -58,8 +58,25 @@ pub fn ending_text(ending: &Ending, runbook: &Path, view: &View) -> String {
             page.text(Role::Warning, &format!("Interrupted {}. What is done is kept.", visible(how_far)));
             page.command(&again);
         }
+        Ending::LockLost { why, how_far } => {
+            let text = format!("The lock was lost: {}. Stopped {}.", visible(why), visible(how_far));
+            page.text(Role::Blocker, &text);
+            page.text(Role::Heading, "What is done is kept.");
+            page.command(&format!("Next, once no other apply runs: sbx apply {runbook}"));
+        }
     }
     page.lines.iter().flat_map(|line| [line, "\n"]).collect()
+}
+
+/// What is said by a run that does not wait for the answers to what it sent.
+pub fn left_at_once(in_flight: &[String]) -> String {
+    let mut lines = vec![match in_flight.len() {
+        0 => "left at once: no write was in flight".to_owned(),
+        sent => format!("left at once: the outcome of {} in flight is unknown:", plural(sent, "write")),
+    }];
+    lines.extend(in_flight.iter().map(|attempt| format!("  {}", visible(attempt))));
+    lines.push("the lock expires by itself within a minute; then plan again".into());
+    lines.join("\n")
 }
 
 struct Lines<'a> {

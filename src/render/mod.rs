@@ -29,7 +29,7 @@ pub mod styles;
 mod words;
 mod wrap;
 
-pub use ending::ending_text;
+pub use ending::{ending_text, left_at_once};
 pub use errors::error_text;
 pub use json::{SavedPlanError, json_text, plan_json, plan_schema, read_plan};
 pub use markdown::{MARKDOWN_LIMIT, plan_markdown};

@@ -69,6 +69,8 @@ impl RunLines {
                 self.step('>', Role::Change, *number, &id.0, summary)
             }
             Event::Step { progress, .. } => self.progress(progress),
+            // The last lines are a text of their own.
+            Event::Ended { .. } => Vec::new(),
             Event::StepEnded { number, id, took, stop } => {
                 let took = duration(*took);
                 let counts = self.counts.said();

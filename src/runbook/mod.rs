@@ -95,6 +95,18 @@ pub struct Step {
     pub task: Task,
 }
 
+impl Step {
+    /// What a person types to approve it, where it asks for that: `merge@admin@pitower`.
+    pub fn phrase(&self, context: &str) -> String {
+        format!("{}@{context}", self.id)
+    }
+
+    /// Whether it asks for its own phrase: no other approval covers it.
+    pub fn asks_for_its_phrase(&self) -> bool {
+        self.task.is_point_of_no_return() || matches!(self.task, Task::Confirm(_))
+    }
+}
+
 /// What a step does. One variant a kind, one file in `steps/` each.
 #[derive(Clone, Debug)]
 pub enum Task {

@@ -56,13 +56,8 @@ fn state(
     world: &World<'_>,
 ) -> State {
     let graph = world.graph;
-    if looks_only(step) {
-        // A client scaled down months later changes nothing: a gate matters while what it guards is undone.
-        let guarded = guarded(&step.id, world);
-        let done = |step: &&Step| decisions.get(&step.id).is_some_and(|decision| decision.settled);
-        if !guarded.is_empty() && guarded.iter().all(done) {
-            return State::NotNeeded;
-        }
+    if is_over(step, world.runbook, &|id| decisions.get(id).is_some_and(|decision| decision.settled)) {
+        return State::NotNeeded;
     }
     if decision.settled {
         return if step.task.is_gate() { State::Met } else { State::Done };
@@ -77,17 +72,24 @@ fn state(
     }
 }
 
+/// Whether a gate or a backup has nothing left to guard: a client scaled down months later changes
+/// nothing, for it mattered only while the changes behind it were undone.
+pub fn is_over(step: &Step, runbook: &Runbook, done: &dyn Fn(&StepId) -> bool) -> bool {
+    let guarded = if looks_only(step) { guarded(&step.id, runbook) } else { Vec::new() };
+    !guarded.is_empty() && guarded.iter().all(|step| done(&step.id))
+}
+
 /// Gates and backups change nothing themselves.
 fn looks_only(step: &Step) -> bool {
     step.task.is_gate() || matches!(step.task, Task::Backup(_))
 }
 
 /// The changes that a gate or a backup stands right in front of, over other gates.
-fn guarded<'a>(id: &StepId, world: &World<'a>) -> Vec<&'a Step> {
+fn guarded<'a>(id: &StepId, runbook: &'a Runbook) -> Vec<&'a Step> {
     let mut found = Vec::new();
-    for step in world.runbook.steps.iter().filter(|step| step.needs.contains(id)) {
+    for step in runbook.steps.iter().filter(|step| step.needs.contains(id)) {
         if looks_only(step) {
-            found.extend(guarded(&step.id, world));
+            found.extend(guarded(&step.id, runbook));
         } else {
             found.push(step);
         }
@@ -128,10 +130,7 @@ fn planned(step: &Step, decision: Decision, state: State, world: &World<'_>) -> 
         kind: step.task.kind(),
         gate: step.task.is_gate(),
         needs: graph.needs(&step.id).into_iter().map(|id| graph.number(id)).collect(),
-        point_of_no_return: step
-            .task
-            .is_point_of_no_return()
-            .then(|| format!("{}@{}", step.id, world.runbook.cluster.context)),
+        point_of_no_return: step.task.is_point_of_no_return().then(|| step.phrase(&world.runbook.cluster.context)),
         undo: if state.is_settled() { undo(super::UndoBy::Nothing, None) } else { undo(decision.undo, backup) },
         state,
         summary: decision.summary,

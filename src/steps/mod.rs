@@ -44,7 +44,7 @@ pub mod well_known;
 pub mod writers;
 
 pub use access::Rights;
-pub use assemble::plan;
+pub use assemble::{is_over, plan};
 pub use interrupt::Interrupt;
 pub use pace::Pace;
 pub use progress::{Outcome, Progress};

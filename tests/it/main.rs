@@ -2,6 +2,7 @@
 
 #![allow(clippy::disallowed_types, reason = "the tests put a server of their own under the program's client")]
 
+mod apply;
 mod cases;
 mod cluster;
 mod complete;

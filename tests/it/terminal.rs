@@ -17,7 +17,9 @@ const CHILD: &str = "SBX_TEST_ASKS";
 #[expect(clippy::print_stdout, reason = "its screen is read by the test that started it")]
 fn child_that_asks() {
     if std::env::var_os(CHILD).is_some() {
-        let answer = Terminal::new(Color::Auto).ask("Type yes: ");
+        let mut terminal = Terminal::new(Color::Auto);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let answer = runtime.block_on(terminal.ask("Type yes: "));
         println!("\nanswer: {answer:?}");
     }
 }

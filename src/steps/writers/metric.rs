@@ -33,6 +33,12 @@ pub fn counts(text: &str, from: &str, crds: &[String]) -> Vec<Count> {
     sums.into_iter().map(|((resource, verb), requests)| Count { resource, verb, requests }).collect()
 }
 
+/// When the server that answered began to count, as it says it: another one counts anew.
+pub fn process(text: &str) -> Option<&str> {
+    let started = text.lines().find_map(|line| line.strip_prefix("process_start_time_seconds "))?;
+    started.split_whitespace().next()
+}
+
 /// Labels and value of a line behind its metric's name and brace.
 fn sample(line: &str) -> Option<(BTreeMap<String, String>, u64)> {
     let mut labels = BTreeMap::new();
@@ -117,6 +123,13 @@ mod tests {
             let found: Vec<(&str, u64)> = found.iter().map(|count| (count.verb.as_str(), count.requests)).collect();
             assert_eq!(found, wanted.into_iter().collect::<Vec<_>>(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_server_is_told_by_when_it_started() {
+        let text = "# TYPE process_start_time_seconds gauge\nprocess_start_time_seconds 1.76460000123e+09\nother 1\n";
+        assert_eq!(process(text), Some("1.76460000123e+09"));
+        assert_eq!(process("process_start_time_seconds_total 3\n"), None);
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod metric;
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-pub use metric::{Count, counts};
+pub use metric::{Count, counts, process};
 
 use super::{
     Decision, Look, World,
@@ -23,6 +23,9 @@ pub struct Seen {
     /// Mutating requests at `from` since the API server started; none when the metric cannot be
     /// read. Two samples tell whether somebody writes in between.
     pub mutations: Option<u64>,
+    /// When the server that answered started, as it says it. Samples of two servers do not compare: each
+    /// counts for itself, and anew after a restart.
+    pub process: Option<String>,
     /// The same by resource and verb.
     pub counts: Vec<Count>,
     /// Why the metric cannot be read, in the server's words.
@@ -35,9 +38,9 @@ pub async fn observe(_task: &Writers, look: &Look<'_>) -> Seen {
         Ok(text) => {
             let counts = counts(&text, &look.runbook.upgrade.from, &look.runbook.upgrade.crds);
             let mutations = Some(counts.iter().map(|count| count.requests).sum());
-            Seen { mutations, counts, unread: None }
+            Seen { mutations, process: process(&text).map(Into::into), counts, unread: None }
         }
-        Err(error) => Seen { mutations: None, counts: Vec::new(), unread: Some(error.words()) },
+        Err(error) => Seen { mutations: None, process: None, counts: Vec::new(), unread: Some(error.words()) },
     }
 }
 
