@@ -3,6 +3,7 @@
 //!
 //! In: a runbook and a [`Writer`]. Out: [`Event`]s while it runs, and an [`Ending`].
 
+mod counted;
 mod event;
 mod journal;
 mod lock;

@@ -1,7 +1,7 @@
 //! One walk over the steps in run order: look, decide, ask, run.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     sync::{Mutex, PoisonError},
     time::Duration,
 };
@@ -10,6 +10,7 @@ use jiff::Timestamp;
 
 use super::{
     Answer, Ask, Ending, Event, Options, Session,
+    counted::Counted,
     journal::Journal,
     lock::{Lock, Refused},
     outage::{Outage, cut_short},
@@ -39,8 +40,8 @@ pub(super) struct Walk<'a> {
     /// Steps that `--to` leaves out.
     left_out: BTreeSet<StepId>,
     closed: Vec<(StepId, String)>,
-    /// Writes at `from` that each API server had counted when it was first asked, by when it started.
-    mutations: BTreeMap<String, u64>,
+    /// Writes at `from` that the API servers counted.
+    counted: Counted,
 }
 
 /// What one step came to.
@@ -87,7 +88,7 @@ impl<'a> Walk<'a> {
             done_before: of_state(State::Done).collect(),
             left_out: of_state(State::NotSelected).collect(),
             closed: Vec::new(),
-            mutations: BTreeMap::new(),
+            counted: Counted::default(),
             lock,
         };
         walk.emit(&Event::Began {
@@ -228,17 +229,11 @@ impl<'a> Walk<'a> {
             if !stands_on || matches!(gate.task, Task::Confirm(_)) || self.is_over(gate) {
                 continue;
             }
-            if let Some(Seen::Writers(seen)) = world.situation.seen.get(&gate.id) {
-                let process = seen.process.clone().unwrap_or_default();
-                if let Some(now) = seen.mutations {
-                    let before = *self.mutations.entry(process).or_insert(now);
-                    if now > before {
-                        let counted = now - before;
-                        let found =
-                            format!("the API server counted {counted} writes at the old version during this run");
-                        closed.push((gate.id.clone(), found));
-                    }
-                }
+            if let Some(Seen::Writers(seen)) = world.situation.seen.get(&gate.id)
+                && let Some(writes) = self.counted.since_first(seen)
+            {
+                let found = format!("the API server counted {writes} writes at the old version during this run");
+                closed.push((gate.id.clone(), found));
             }
             let was_open = gate.task.is_gate() && self.settled.contains(&gate.id);
             if let Some(decision) = steps::decide(gate, world).filter(|decision| was_open && !decision.settled) {

@@ -122,18 +122,18 @@ fn the_metric_is_a_note_only_when_it_counts_nothing() {
     let counted = Count { resource: "widgets.demo.test".into(), verb: "POST".into(), requests: 7 };
     let table = [
         (
-            Seen { mutations: Some(0), counts: Vec::new(), unread: None },
+            Seen { mutations: Some(0), process: None, counts: Vec::new(), unread: None },
             Grade::Note,
             "the API server that answered counts no write at v1alpha1 since it started",
         ),
         (
-            Seen { mutations: Some(7), counts: vec![counted], unread: None },
+            Seen { mutations: Some(7), process: None, counts: vec![counted], unread: None },
             Grade::NotChecked,
             "the API server that answered counts writes at v1alpha1 since it started: 7 POST widgets.demo.test. When is \
              not known, and clients that delete what they create leave no trace in managedFields",
         ),
         (
-            Seen { mutations: None, counts: Vec::new(), unread: Some("forbidden".into()) },
+            Seen { mutations: None, process: None, counts: Vec::new(), unread: Some("forbidden".into()) },
             Grade::NotChecked,
             "clients that delete what they create leave no trace in managedFields, and the API server's request metric \
              cannot be read: forbidden",

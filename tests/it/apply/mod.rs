@@ -83,7 +83,7 @@ fn ship_an_old_client(server: &Server) {
     server.put("deployments.apps", object).expect("the server has deployments");
 }
 
-fn ended<'a>(happening: &'a Happening<'_>, step: &str) -> bool {
+fn ended(happening: &Happening<'_>, step: &str) -> bool {
     matches!(happening, Happening::Event(Event::StepEnded { id, stop: None, .. }) if id.0 == step)
 }
 

@@ -143,7 +143,7 @@ async fn answer(
     if deaf.load(Ordering::Relaxed) && head.method == Method::PATCH && !dry_run {
         std::future::pending::<()>().await;
     }
-    let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+    let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
     let answer = client.send(Request::from_parts(head, Body::from(body.to_vec()))).await.expect("it answers");
     let (head, body) = answer.into_parts();
     let body = body.collect().await.expect("a body in memory").to_bytes();
