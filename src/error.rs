@@ -37,6 +37,19 @@ pub enum Error {
         /// The nearest one.
         hint: Option<String>,
     },
+    /// A CRD that no runbook can be drafted for.
+    #[error("no runbook can be drafted for CRD {name}: {why}")]
+    NoUpgrade {
+        /// The CRD that was named.
+        name: String,
+        /// Why not.
+        why: String,
+        /// The name that may have been meant.
+        near: Option<String>,
+    },
+    /// Several upgrades, each as the version that goes, the one that stays, and its CRDs.
+    #[error("a runbook is about one upgrade, and there are {}: name one by its CRDs", .0.len())]
+    SeveralUpgrades(Vec<(String, String, Vec<String>)>),
     /// A snapshot that cannot be used.
     #[error(transparent)]
     Snapshot(#[from] FormatError),
@@ -57,6 +70,14 @@ impl Error {
         match self {
             Self::Snapshot(error) => error.hint.iter().cloned().collect(),
             Self::NoStep { hint, .. } => hint.iter().cloned().collect(),
+            Self::NoUpgrade { near, .. } => near.iter().map(|near| format!("did you mean `{near}`?")).collect(),
+            Self::SeveralUpgrades(choices) => choices
+                .iter()
+                .map(|(from, to, crds)| {
+                    let named: Vec<String> = crds.iter().map(|crd| format!("--crd {crd}")).collect();
+                    format!("{from} to {to}: sbx init {}", named.join(" "))
+                })
+                .collect(),
             Self::OtherCluster { .. } => one("name the runbook's context, or change the runbook"),
             Self::Cluster(error) => match &error.fault {
                 Fault::Transport(_) => one("is the cluster reachable? `kubectl version` asks the same server"),
@@ -72,8 +93,10 @@ impl Error {
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::OtherCluster { .. } => ExitCode::Stale,
-            Self::NoStep { .. } | Self::NoRunbook(_) => ExitCode::Usage,
-            Self::Runbook(_) | Self::Cluster(_) | Self::Snapshot(_) | Self::Local { .. } => ExitCode::Error,
+            Self::NoStep { .. } | Self::NoRunbook(_) | Self::SeveralUpgrades(_) => ExitCode::Usage,
+            Self::Runbook(_) | Self::Cluster(_) | Self::NoUpgrade { .. } | Self::Snapshot(_) | Self::Local { .. } => {
+                ExitCode::Error
+            }
         }
     }
 }

@@ -13,7 +13,7 @@ mod read;
 mod transport;
 mod write;
 
-pub use connect::connect;
+pub use connect::{connect, current_context};
 pub use error::{Cause, ClusterError, Fault, Status};
 pub use pages::{Content, Pages};
 pub use read::{Access, Discovered, Reader, ServerFacts};
