@@ -47,6 +47,7 @@ pub mod cluster;
 pub mod commands;
 pub mod crd;
 pub mod diff;
+pub mod draft;
 pub mod embedded;
 pub mod error;
 pub mod exit_code;
