@@ -46,6 +46,8 @@ pub enum Command {
     Plan(PlanArgs),
     /// Plan, ask, do, report.
     Apply(ApplyArgs),
+    /// Look at the live cluster for versions that are on their way out, and draft a runbook.
+    Init(InitArgs),
     /// Put what plan and rehearse need of the live cluster into one file, secrets left out.
     Snapshot(SnapshotArgs),
     /// Play the whole upgrade on an API server held in memory: plan, apply, plan again.
@@ -138,6 +140,18 @@ pub struct ApplyArgs {
     /// Approve a point of no return or a `confirm` by its phrase; may be repeated.
     #[arg(long, value_name = "STEP@CONTEXT")]
     pub approve: Vec<String>,
+}
+
+/// `sbx init`.
+#[derive(Debug, Args)]
+pub struct InitArgs {
+    /// Draft for this CRD; may be repeated. Default: every CRD whose `storedVersions` lists more than its storage
+    /// version.
+    #[arg(long, value_name = "NAME")]
+    pub crd: Vec<String>,
+    /// Write the runbook to this new file. Default: print it.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
 }
 
 /// `sbx snapshot`.

@@ -45,6 +45,19 @@ pub enum Error {
         /// The phrases that the runbook's steps ask for.
         valid: Vec<String>,
     },
+    /// A CRD that no runbook can be drafted for.
+    #[error("no runbook can be drafted for CRD {name}: {why}")]
+    NoUpgrade {
+        /// The CRD that was named.
+        name: String,
+        /// Why not.
+        why: String,
+        /// The name that may have been meant.
+        near: Option<String>,
+    },
+    /// Several upgrades, each as the version that goes, the one that stays, and its CRDs.
+    #[error("a runbook is about one upgrade, and there are {}: name one by its CRDs", .0.len())]
+    SeveralUpgrades(Vec<(String, String, Vec<String>)>),
     /// A snapshot that cannot be used.
     #[error(transparent)]
     Snapshot(#[from] FormatError),
@@ -67,6 +80,14 @@ impl Error {
             Self::NoStep { hint, .. } => hint.iter().cloned().collect(),
             Self::NoApproval { valid, .. } if valid.is_empty() => one("no step of this runbook asks for a phrase"),
             Self::NoApproval { valid, .. } => vec![format!("it asks for: {}", valid.join(", "))],
+            Self::NoUpgrade { near, .. } => near.iter().map(|near| format!("did you mean `{near}`?")).collect(),
+            Self::SeveralUpgrades(choices) => choices
+                .iter()
+                .map(|(from, to, crds)| {
+                    let named: Vec<String> = crds.iter().map(|crd| format!("--crd {crd}")).collect();
+                    format!("{from} to {to}: sbx init {}", named.join(" "))
+                })
+                .collect(),
             Self::OtherCluster { .. } => one("name the runbook's context, or change the runbook"),
             Self::Cluster(error) => match &error.fault {
                 Fault::Transport(_) | Fault::Timeout(_) => {
@@ -84,8 +105,12 @@ impl Error {
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::OtherCluster { .. } => ExitCode::Stale,
-            Self::NoStep { .. } | Self::NoApproval { .. } | Self::NoRunbook(_) => ExitCode::Usage,
-            Self::Runbook(_) | Self::Cluster(_) | Self::Snapshot(_) | Self::Local { .. } => ExitCode::Error,
+            Self::NoStep { .. } | Self::NoApproval { .. } | Self::NoRunbook(_) | Self::SeveralUpgrades(_) => {
+                ExitCode::Usage
+            }
+            Self::Runbook(_) | Self::Cluster(_) | Self::NoUpgrade { .. } | Self::Snapshot(_) | Self::Local { .. } => {
+                ExitCode::Error
+            }
         }
     }
 }

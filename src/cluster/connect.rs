@@ -19,12 +19,7 @@ use crate::clock::Clock;
 /// The kubeconfig cannot be read, has no such context (those it has are named), or its
 /// credentials cannot be loaded.
 pub async fn connect(kubeconfig: Option<&Path>, context: &str, clock: Clock) -> Result<Reader, ClusterError> {
-    let fail = |attempt: &str, text: String| ClusterError { attempt: attempt.into(), fault: Fault::Config(text) };
-    let file = match kubeconfig {
-        Some(path) => Kubeconfig::read_from(path),
-        None => Kubeconfig::read(),
-    }
-    .map_err(|error| fail("read the kubeconfig", chain(&error)))?;
+    let file = read(kubeconfig)?;
     if !file.contexts.iter().any(|known| known.name == context) {
         let known: Vec<String> = file.contexts.iter().map(|known| format!("`{}`", known.name)).collect();
         let known = if known.is_empty() { "none".into() } else { known.join(", ") };
@@ -40,4 +35,25 @@ pub async fn connect(kubeconfig: Option<&Path>, context: &str, clock: Clock) -> 
     config.headers.push((header::USER_AGENT, HeaderValue::from_static(concat!("sbx/", env!("CARGO_PKG_VERSION")))));
     let client = kube::Client::try_from(config).map_err(|error| fail(&load, chain(&error)))?;
     Ok(Reader::new(client, clock))
+}
+
+/// The context that kubectl would use.
+///
+/// # Errors
+/// The kubeconfig cannot be read, or names none.
+pub fn current_context(kubeconfig: Option<&Path>) -> Result<String, ClusterError> {
+    let named = read(kubeconfig)?.current_context.filter(|name| !name.is_empty());
+    named.ok_or_else(|| fail("read the kubeconfig", "it has no current context; name one with --context".into()))
+}
+
+fn read(kubeconfig: Option<&Path>) -> Result<Kubeconfig, ClusterError> {
+    match kubeconfig {
+        Some(path) => Kubeconfig::read_from(path),
+        None => Kubeconfig::read(),
+    }
+    .map_err(|error| fail("read the kubeconfig", chain(&error)))
+}
+
+fn fail(attempt: &str, text: String) -> ClusterError {
+    ClusterError { attempt: attempt.into(), fault: Fault::Config(text) }
 }

@@ -14,7 +14,7 @@ mod transport;
 mod words;
 mod write;
 
-pub use connect::connect;
+pub use connect::{connect, current_context};
 pub use error::{Cause, ClusterError, Fault, Status};
 pub use pages::{Content, Pages};
 pub use read::{Access, Discovered, Reader, ServerFacts};

@@ -5,6 +5,7 @@ mod check;
 mod cluster;
 mod completions;
 mod graph;
+mod init;
 mod plan;
 mod rehearse;
 mod schema;
@@ -32,6 +33,7 @@ pub fn run(cli: Cli, terminal: &mut Terminal) -> ExitCode {
         Command::Plan(args) => wait(plan::run(args, &cluster, terminal)),
         Command::Apply(args) => wait(apply::run(args, &cluster, terminal)),
         Command::Rehearse(args) => wait(rehearse::run(args, terminal)),
+        Command::Init(args) => wait(init::run(args, &cluster, terminal)),
         Command::Snapshot(args) => wait(snapshot::run(args, &cluster, terminal)),
         Command::Schema => Ok(schema::run(terminal)),
         Command::Completions(args) => Ok(completions::run(&args, terminal)),

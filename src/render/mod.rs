@@ -12,6 +12,7 @@
 //! lines within a width. Whatever came from a cluster passes through [`escape`] on its way out.
 
 mod diff;
+mod draft;
 mod ending;
 mod errors;
 pub mod escape;
@@ -29,6 +30,7 @@ pub mod styles;
 mod words;
 mod wrap;
 
+pub use draft::draft_text;
 pub use ending::{ending_text, left_at_once};
 pub use errors::error_text;
 pub use json::{SavedPlanError, json_text, plan_json, plan_schema, read_plan};

@@ -14,6 +14,7 @@ mod before;
 mod by_hand;
 mod conformance;
 mod control_plane;
+mod init;
 mod serve;
 mod snapshot;
 mod step_kinds;
@@ -85,10 +86,12 @@ fn test() -> Result<ExitCode> {
 fn scenarios(release: &Release) -> Result<Vec<Trial>> {
     let mut trials = control_plane::scenarios(release);
     trials.extend(conformance::scenarios(release)?);
+    trials.extend(init::scenarios_from_nothing(release));
     for truth in [Truth::Small, Truth::Upstream].into_iter().filter(|truth| truth.present()) {
         trials.extend(before::scenarios(release, truth));
         trials.extend(by_hand::scenarios(release, truth));
         trials.extend(snapshot::scenarios(release, truth));
+        trials.extend(init::scenarios(release, truth));
         trials.extend(step_kinds::scenarios(release, truth));
         trials.extend(upgrade::scenarios(release, truth));
     }

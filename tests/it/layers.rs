@@ -19,7 +19,7 @@ const LAYERS: [&[&str]; 11] = [
     &["plan"],
     &["diff"],
     &["steps"],
-    &["apply", "snapshot"],
+    &["apply", "draft", "snapshot"],
     &["rehearse"],
     &["render", "error"],
     &["terminal", "commands", "main", "lib"],
