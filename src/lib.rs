@@ -19,6 +19,8 @@
 //! | [`steps`] | one file a step kind: observe, decide, run |
 //! | [`plan`] | the plan: plain data |
 //! | [`apply`] | the walk over the steps: lock, journal, approvals, waits |
+//! | [`snapshot`] | what the steps look at in one file, secrets left out; and back, into an API server in memory |
+//! | [`draft`] | a runbook from what the live cluster shows |
 //! | [`render`] | data to text |
 //! | [`commands`] | one verb a file |
 //!

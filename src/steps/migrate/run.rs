@@ -11,13 +11,14 @@ use super::{
     prune::prune,
 };
 use crate::{
-    cluster::{Content, Pages},
+    cluster::{ClusterError, Content, Pages},
     crd::{Crd, crd_resource},
     object::{Object, ObjectRef, Resource},
     runbook::{Migrate, Task},
     steps::{
         Outcome, Progress, Run, Seen, Stop, backup,
         pace::{Hold, WIDTH},
+        survey::{self, Records},
         touch::{Touched, touch},
     },
 };
@@ -248,11 +249,28 @@ impl Migration<'_> {
                     return Err(Stop::Interrupted(format!("{}: {error}", self.name)));
                 }
                 Err(error) => {
-                    let text = format!("{}: {}; nothing of it was pruned", self.name, Hold::words(&error));
-                    return Err(Stop::failed(text).hint("mend what the server says, then run again: it does the rest"));
+                    return Err(Stop::Failed {
+                        text: format!("{}: {}; nothing of it was pruned", self.name, Hold::words(&error)),
+                        failures: self.culprits(&error).await,
+                        hint: Some("mend what the server says, then run again: it does the rest".into()),
+                    });
                 }
                 Ok(page) => return Ok(page),
             }
+        }
+    }
+
+    /// The records that make the whole list fail, each asked for by name.
+    async fn culprits(&self, error: &ClusterError) -> Vec<(Option<ObjectRef>, String)> {
+        if !error.is_conversion() && !error.is_initializing() {
+            return Vec::new();
+        }
+        let surveyed = survey::observe_crd(self.run.writer.reader(), self.run.runbook, self.name).await;
+        match surveyed.records {
+            Records::Unreadable { culprits, .. } => {
+                culprits.into_iter().map(|(object, words)| (Some(object), words)).collect()
+            }
+            Records::Listed(_) | Records::NotAsked => Vec::new(),
         }
     }
 

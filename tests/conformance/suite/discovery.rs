@@ -1,4 +1,4 @@
-//! What is served: version, groups, resources.
+//! What is served: version, groups, resources; and what the server says of itself.
 
 use super::prelude::*;
 
@@ -10,6 +10,9 @@ checks! {
     core: "/api lists v1, and v1 its resources",
     unserved_version: "an unserved version is not listed and its path is 404",
     unknown_group: "an unknown group is 404 in plain text",
+    request_metric: "`apiserver_request_total` counts by version, verb, scope, subresource, trial and code; apply is APPLY",
+    forbidden_path: "without the right the metrics are 403, and name the path",
+    date: "every answer carries the server's time, to the second",
 }
 
 async fn version(t: Target) -> Result<()> {
@@ -118,6 +121,66 @@ async fn unserved_version(t: Target) -> Result<()> {
 async fn unknown_group(t: Target) -> Result<()> {
     for path in ["/apis/absent.test", "/apis/absent.test/v1"] {
         assert_eq!(t.get(path).await?.refused(404)?.status, "404 page not found\n");
+    }
+    Ok(())
+}
+
+async fn request_metric(t: Target) -> Result<()> {
+    let w = t.define().stores(ALPHA).install().await?.at(ALPHA);
+    w.create("one", &json!({"size": 1})).await?;
+    w.read("one").await?;
+    w.touch("one").await?.ok()?;
+    w.touch("absent").await?.refused(404)?;
+    w.merge_status("ctl", "one", &json!({})).await?.ok()?;
+    w.apply("argo&dryRun=All", "one", &json!({"note": "n"})).await?.ok()?;
+    t.get(&w.list()).await?.ok()?;
+    let counter = |verb: &str, scope: &str, subresource: &str, trial: &str, code: u16| {
+        let group = &t.group;
+        format!(
+            "apiserver_request_total{{code=\"{code}\",component=\"apiserver\",dry_run=\"{trial}\",group=\"{group}\",\
+             resource=\"widgets\",scope=\"{scope}\",subresource=\"{subresource}\",verb=\"{verb}\",version=\"{ALPHA}\"}} 1"
+        )
+    };
+    let mut wanted = vec![
+        counter("POST", "resource", "", "", 201),
+        counter("GET", "resource", "", "", 200),
+        counter("PATCH", "resource", "", "", 200),
+        counter("PATCH", "resource", "", "", 404),
+        counter("PATCH", "resource", "status", "", 200),
+        counter("APPLY", "resource", "", "All", 200),
+        counter("LIST", "namespace", "", "", 200),
+    ];
+    wanted.sort_unstable();
+    let of_group = (format!("group=\"{}\"", t.group), format!("version=\"{ALPHA}\""));
+    let mut counted = Vec::new();
+    let done = eventually("all are counted", async || {
+        let metrics = t.get("/metrics").await?.ok()?;
+        let lines = metrics.as_str().unwrap_or_default().lines();
+        let counters = lines.filter(|line| line.starts_with("apiserver_request_total{"));
+        counted = counters
+            .filter(|line| line.contains(&of_group.0) && line.contains(&of_group.1))
+            .map(str::to_owned)
+            .collect::<Vec<_>>();
+        counted.sort_unstable();
+        Ok(counted == wanted)
+    })
+    .await;
+    assert_eq!(counted, wanted);
+    done
+}
+
+async fn forbidden_path(t: Target) -> Result<()> {
+    let refusal = t.as_user("nobody").get("/metrics").await?.refused(403)?;
+    assert_eq!(refusal.message(), "forbidden: User \"nobody\" cannot get path \"/metrics\"");
+    Ok(())
+}
+
+async fn date(t: Target) -> Result<()> {
+    let w = t.define().install().await?;
+    for answer in [w.get("absent").await?, t.get(&w.list()).await?, t.get("/version").await?] {
+        let date = jiff::fmt::rfc2822::parse(answer.header("date"))?.timestamp();
+        let off = jiff::Timestamp::now().duration_since(date).abs();
+        assert!(off < jiff::SignedDuration::from_secs(60), "{}: {date}", answer.request);
     }
     Ok(())
 }

@@ -22,6 +22,7 @@ checks! {
     outage_loses_owners: "during an outage a write to a migrated object loses its owners before 1.37",
     apply_during_an_outage: "apply to an object whose entries need conversion fails during an outage",
     annotations_outgrow: "annotations that conversion makes too long: the object cannot be read or deleted, but at the stored version",
+    outgrown_after_the_flip: "once the other version is stored no write can shrink such an object; with the storage flag back it can",
     state_annotation_is_persisted: "an annotation added by conversion is stored by the first touch, and null removes it",
 }
 
@@ -271,28 +272,57 @@ async fn apply_during_an_outage(t: Target) -> Result<()> {
     Ok(())
 }
 
-async fn annotations_outgrow(t: Target) -> Result<()> {
-    let convert: Converter = Arc::new(|object, version| {
+/// As [`renames`], but at `v1beta1` it adds a copy of the annotation `carried`.
+fn carries() -> Converter {
+    Arc::new(|object, version| {
         let mut converted = renamed(object, version);
         let carried = converted["metadata"]["annotations"]["carried"].clone();
         if version.ends_with(BETA) && carried.is_string() {
             converted["metadata"]["annotations"]["state"] = carried;
         }
         Ok(converted)
-    });
-    let w = old_one(&t, convert).await?;
-    let old = w.at(ALPHA);
-    old.create_with("big", &json!({"annotations": {"carried": "x".repeat(140_000)}})).await?;
-    let why = "returned invalid metadata: metadata.annotation: Too long: may not be more than 262144 bytes";
+    })
+}
+
+const TOO_LONG: &str = "returned invalid metadata: metadata.annotation: Too long: may not be more than 262144 bytes";
+
+/// `big` is within the limit as it is stored, and beyond it at `v1beta1`.
+async fn outgrown(t: &Target) -> Result<Widgets> {
+    let w = old_one(t, carries()).await?;
+    w.at(ALPHA).create_with("big", &json!({"annotations": {"carried": "x".repeat(140_000)}})).await?;
+    Ok(w)
+}
+
+async fn annotations_outgrow(t: Target) -> Result<()> {
+    let w = outgrown(&t).await?;
     for answer in [w.get("big").await?, w.delete("big", &json!({})).await?] {
-        failed(&t, &answer.refused(500)?, why);
+        failed(&t, &answer.refused(500)?, TOO_LONG);
     }
     w.touch("big").await?.refused(500)?;
-    failed(&t, &t.get(&format!("{}?limit=500", w.all())).await?.refused(500)?, why);
+    failed(&t, &t.get(&format!("{}?limit=500", w.all())).await?.refused(500)?, TOO_LONG);
     w.read("one").await?;
+    let old = w.at(ALPHA);
     old.read("big").await?;
     old.merge("big", &json!({"metadata": {"annotations": {"carried": "short"}}})).await?.ok()?;
     assert_eq!(w.read("big").await?["metadata"]["annotations"]["state"], "short");
+    Ok(())
+}
+
+async fn outgrown_after_the_flip(t: Target) -> Result<()> {
+    let w = outgrown(&t).await?;
+    w.store(BETA).await?;
+    let old = w.at(ALPHA);
+    assert_eq!(names(&old.listed().await?), ["big", "one"]);
+    let shrink = json!({"metadata": {"annotations": {"carried": "short"}}});
+    let words = format!("conversion webhook for {}/{ALPHA}, Kind=Widget {TOO_LONG}", t.group);
+    for patch in [&json!({}), &shrink] {
+        assert_eq!(old.merge("big", patch).await?.refused(500)?.message(), words);
+    }
+    w.store(ALPHA).await?;
+    old.merge("big", &shrink).await?.ok()?;
+    w.store(BETA).await?;
+    w.touch("big").await?.ok()?;
+    assert_eq!(w.stored("big").await?["metadata"]["annotations"]["state"], "short");
     Ok(())
 }
 

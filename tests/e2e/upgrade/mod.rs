@@ -3,11 +3,14 @@
 mod backup;
 mod end_state;
 mod gates;
+mod in_process;
 mod interrupted;
 mod lock;
 mod plan;
 mod rehearsed;
+mod settle;
 mod taken_up;
+mod webhook;
 mod whole;
 
 use std::collections::BTreeSet;
@@ -45,6 +48,8 @@ pub fn scenarios(release: &Release, truth: Truth) -> Vec<Trial> {
     if truth == Truth::Small && release.name == "v1.36" {
         trials.extend(lock::scenarios(release, truth));
         trials.extend(backup::scenarios(release, truth));
+        trials.extend(settle::scenarios(release, truth));
+        trials.extend(webhook::scenarios(release, truth));
     }
     trials
 }

@@ -39,6 +39,8 @@ pub struct ControlPlane {
     port: u16,
     etcd_url: String,
     clients: Mutex<BTreeMap<String, Api>>,
+    /// Further arguments of the API server.
+    more: Vec<String>,
     // Dropped in this order: the servers before their folder.
     controllers: Option<Process>,
     api_server: Option<Process>,
@@ -76,6 +78,7 @@ impl ControlPlane {
             port,
             etcd_url,
             clients: Mutex::default(),
+            more: Vec::new(),
             controllers: None,
             api_server: None,
             folder,
@@ -86,7 +89,7 @@ impl ControlPlane {
 
     /// Starts the API server, where it was stopped, and waits for `/readyz`.
     pub async fn start_api_server(&mut self) -> Result<()> {
-        let arguments = self.api_server_arguments();
+        let arguments = [self.api_server_arguments(), self.more.clone()].concat();
         let server = Process::start("kube-apiserver", self.folder.path(), &self.binaries.api_server, &arguments)?;
         let server = self.api_server.insert(server);
         let deadline = Instant::now() + Duration::from_secs(90);
@@ -108,6 +111,14 @@ impl ControlPlane {
     /// Stops the API server; etcd and what it holds stay.
     pub fn stop_api_server(&mut self) {
         self.api_server = None;
+    }
+
+    /// Restarts the API server so that it reads from etcd alone: one with a cache goes on answering from what it
+    /// converted while the conversion still worked.
+    pub async fn restart_without_cache(&mut self) -> Result<()> {
+        self.stop_api_server();
+        self.more = vec!["--watch-cache=false".into()];
+        self.start_api_server().await
     }
 
     /// Starts kube-controller-manager with these controllers, such as `garbage-collector-controller` and
