@@ -50,6 +50,20 @@ pub struct Manifest {
     pub children: BTreeSet<String>,
     /// uids by deleting step, as they matched when the backup was first taken.
     pub deletes: BTreeMap<String, BTreeSet<String>>,
+    /// uids of the CRDs by name: one that was created again is another CRD. Empty in older backups.
+    #[serde(default)]
+    pub crds: BTreeMap<String, String>,
+}
+
+impl Manifest {
+    /// Whether it is a backup of this cluster; by context where a uid is not known.
+    fn is_of(&self, cluster_uid: &str, context: &str) -> bool {
+        if cluster_uid.is_empty() || self.cluster_uid.is_empty() {
+            self.context == context
+        } else {
+            self.cluster_uid == cluster_uid
+        }
+    }
 }
 
 /// One data file, as it must be.
@@ -74,6 +88,8 @@ pub struct Found {
     pub broken: Option<(PathBuf, String)>,
     /// Folders without a manifest: never finished.
     pub unfinished: Vec<PathBuf>,
+    /// The one folder there is, where the pattern has no `{run}`, when it holds another cluster's backup.
+    pub foreign: Option<PathBuf>,
 }
 
 /// The folder of a run: `{run}` in the pattern becomes the run's id.
@@ -88,13 +104,10 @@ pub fn find(pattern: &str, working_dir: &Path, cluster_uid: &str, context: &str)
     for folder in candidates(pattern, working_dir) {
         match read_manifest(&folder) {
             Ok(Some(manifest)) => {
-                let same = if cluster_uid.is_empty() || manifest.cluster_uid.is_empty() {
-                    manifest.context == context
-                } else {
-                    manifest.cluster_uid == cluster_uid
-                };
-                if same {
+                if manifest.is_of(cluster_uid, context) {
                     known.push((manifest.taken_at, folder, manifest));
+                } else if !pattern.contains("{run}") {
+                    found.foreign = Some(folder);
                 }
             }
             Ok(None) => found.unfinished.push(folder),
@@ -110,6 +123,12 @@ pub fn find(pattern: &str, working_dir: &Path, cluster_uid: &str, context: &str)
         }
     }
     found
+}
+
+/// The manifest of this cluster's newest backup, its files unread.
+pub fn newest(pattern: &str, working_dir: &Path, cluster_uid: &str, context: &str) -> Option<Manifest> {
+    let manifests = candidates(pattern, working_dir).into_iter().filter_map(|folder| read_manifest(&folder).ok()?);
+    manifests.filter(|manifest| manifest.is_of(cluster_uid, context)).max_by_key(|manifest| manifest.taken_at)
 }
 
 fn candidates(pattern: &str, working_dir: &Path) -> Vec<PathBuf> {
@@ -271,5 +290,49 @@ pub fn seal(folder: &Path, manifest: &Manifest) -> Result<(), String> {
     match read_manifest(folder)? {
         Some(read) if read == *manifest => verify(folder, manifest),
         _ => Err(format!("{MANIFEST} does not read back as written")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest(cluster_uid: &str) -> Manifest {
+        Manifest {
+            schema: "sbx.backup/1".into(),
+            cluster_uid: cluster_uid.into(),
+            context: "home".into(),
+            run: "r".into(),
+            taken_at: Timestamp::UNIX_EPOCH,
+            files: Vec::new(),
+            records: BTreeMap::new(),
+            children: BTreeSet::new(),
+            deletes: BTreeMap::new(),
+            crds: BTreeMap::from([("widgets.demo.test".into(), "uid-1".into())]),
+        }
+    }
+
+    #[test]
+    fn one_folder_for_every_run_may_hold_another_clusters_backup() {
+        let here = std::env::temp_dir().join(format!("sbx-backup-{}", std::process::id()));
+        create_folder(&here.join("b")).and_then(|()| create_folder(&here.join("b-1"))).expect("a folder");
+        for folder in ["b", "b-1"] {
+            seal(&here.join(folder), &manifest("one")).expect("written");
+        }
+        assert_eq!(find("b", &here, "two", "home").foreign, Some(here.join("b")));
+        assert_eq!(find("b", &here, "one", "home").foreign, None);
+        assert_eq!(find("b-{run}", &here, "two", "home").foreign, None);
+        let held = newest("b-{run}", &here, "one", "home").expect("one of this cluster");
+        assert_eq!(held.crds["widgets.demo.test"], "uid-1");
+        assert!(newest("b-{run}", &here, "two", "home").is_none());
+        fs::remove_dir_all(here).expect("removed");
+    }
+
+    #[test]
+    fn a_manifest_of_before_names_no_crds() {
+        let mut old = serde_json::to_value(manifest("one")).expect("JSON");
+        old.as_object_mut().expect("an object").remove("crds");
+        let read: Manifest = serde_json::from_value(old).expect("a manifest");
+        assert!(read.crds.is_empty());
     }
 }

@@ -25,7 +25,7 @@ pub fn plan(runbook: &Runbook, graph: &StepGraph, situation: &Situation, to: Opt
         let state =
             if selected(step) { state(step, decision, &decisions, &states, &world) } else { State::NotSelected };
         states.insert(&step.id, state.clone());
-        steps.push(planned(step, decision.clone(), state, &world));
+        steps.push(planned(step, decision.clone(), state, &states, &world));
     }
     Plan {
         runbook: RunbookFacts {
@@ -75,7 +75,11 @@ fn state(
 /// Whether a gate or a backup has nothing left to guard: a client scaled down months later changes
 /// nothing, for it mattered only while the changes behind it were undone.
 pub fn is_over(step: &Step, runbook: &Runbook, done: &dyn Fn(&StepId) -> bool) -> bool {
-    let guarded = if looks_only(step) { guarded(&step.id, runbook) } else { Vec::new() };
+    let guarded = match &step.task {
+        Task::Backup(_) => covered(&step.id, runbook),
+        task if task.is_gate() => guarded(&step.id, runbook),
+        _ => Vec::new(),
+    };
     !guarded.is_empty() && guarded.iter().all(|step| done(&step.id))
 }
 
@@ -84,7 +88,19 @@ fn looks_only(step: &Step) -> bool {
     step.task.is_gate() || matches!(step.task, Task::Backup(_))
 }
 
-/// The changes that a gate or a backup stands right in front of, over other gates.
+/// Every change that a backup holds the way back from: the last of them needs it as the first did.
+fn covered<'a>(id: &StepId, runbook: &'a Runbook) -> Vec<&'a Step> {
+    let mut found = Vec::new();
+    for step in runbook.steps.iter().filter(|step| step.needs.contains(id)) {
+        if !looks_only(step) {
+            found.push(step);
+        }
+        found.extend(covered(&step.id, runbook));
+    }
+    found
+}
+
+/// The changes that a gate stands right in front of, over other gates and over a backup.
 fn guarded<'a>(id: &StepId, runbook: &'a Runbook) -> Vec<&'a Step> {
     let mut found = Vec::new();
     for step in runbook.steps.iter().filter(|step| step.needs.contains(id)) {
@@ -110,7 +126,13 @@ fn awaited(step: &StepId, states: &BTreeMap<&StepId, State>, graph: &StepGraph, 
     }
 }
 
-fn planned(step: &Step, decision: Decision, state: State, world: &World<'_>) -> PlannedStep {
+fn planned(
+    step: &Step,
+    decision: Decision,
+    state: State,
+    states: &BTreeMap<&StepId, State>,
+    world: &World<'_>,
+) -> PlannedStep {
     let graph = world.graph;
     let backup = world
         .runbook
@@ -123,6 +145,11 @@ fn planned(step: &Step, decision: Decision, state: State, world: &World<'_>) -> 
     // Nobody waits for what was found of a step that is over.
     if state != State::NotNeeded {
         findings.extend(decision.findings);
+    }
+    // A step that has nothing left to do, or is left out, removes nothing any more.
+    let to_come = |by: &StepId| states.get(by).is_some_and(|by| !by.is_settled() && *by != State::NotSelected);
+    for finding in &mut findings {
+        finding.resolved_by = finding.resolved_by.take().filter(to_come);
     }
     PlannedStep {
         number: graph.number(&step.id),

@@ -14,14 +14,16 @@ use serde_json::json;
 use super::{
     Decision, Look, Progress, Run, Seen as AnySeen, Stop, Survey, World,
     access::{on_crds, on_kinds},
+    delete,
+    survey::Records,
 };
 use crate::{
     backup::{self, DataFile, DataWriter, Found, Manifest},
-    cluster::{Access, Content},
+    cluster::{Access, ClusterError, Content},
     crd::Crd,
     object::{Object, ObjectRef, Resource},
     plan::Finding,
-    runbook::{Backup, Runbook, StepId, Task},
+    runbook::{Backup, Runbook, Step, StepId, Task},
 };
 
 /// The backups found where the runbook puts them.
@@ -36,7 +38,7 @@ pub fn observe(task: &Backup, look: &Look<'_>) -> Seen {
     let mut found = find(task, look.cluster_uid, look.runbook, look.working_dir);
     let verified = found.verified.as_mut().map(|(folder, _)| folder);
     let broken = found.broken.as_mut().map(|(folder, _)| folder);
-    for folder in verified.into_iter().chain(broken).chain(&mut found.unfinished) {
+    for folder in verified.into_iter().chain(broken).chain(&mut found.unfinished).chain(&mut found.foreign) {
         *folder = shown(folder, look.working_dir).to_owned();
     }
     Seen { found }
@@ -61,10 +63,16 @@ pub fn decide(task: &Backup, seen: &Seen, world: &World<'_>) -> Decision {
         let text = format!("backup {} is not as it was written: {what}", folder.display());
         findings.push(Finding::blocker(text).hint("put it back as it was, or move it away to have a new one taken"));
     }
+    if let Some(folder) = &seen.found.foreign {
+        findings.push(Finding::blocker(foreign(folder)).hint(FOREIGN_HINT));
+    }
+    let unread = unread(world);
     let total: usize = wanted.records.values().map(BTreeSet::len).sum();
     let kinds = wanted.records.values().filter(|uids| !uids.is_empty()).count();
     let decision = match &seen.found.verified {
         Some((folder, manifest)) => match wanted.missing_from(manifest) {
+            // What could not be looked at is not covered.
+            0 if !unread.is_empty() => Decision::pending(format!("not known to be covered: {}", unread.join("; "))),
             0 => Decision::settled(format!("{total} objects covered by {}", folder.display())),
             missing => Decision::pending(format!("append {missing} objects to {}", folder.display())),
         },
@@ -73,12 +81,52 @@ pub fn decide(task: &Backup, seen: &Seen, world: &World<'_>) -> Decision {
     decision.with(findings)
 }
 
+/// What must be covered and could not be looked at.
+fn unread(world: &World<'_>) -> Vec<String> {
+    let situation = world.situation;
+    let records = situation.survey.crds.iter().filter_map(|surveyed| match (&surveyed.crd, &surveyed.records) {
+        (Err(error), _) | (_, Records::Unreadable { error, .. }) => Some(format!("{}: {error}", surveyed.name)),
+        _ => None,
+    });
+    records.chain(unseen(&situation.seen)).collect()
+}
+
+/// What later steps change and could not be looked at. A kind that `owners` may not list is not in
+/// it: no run will change what it cannot see.
+fn unseen(seen: &BTreeMap<StepId, AnySeen>) -> Vec<String> {
+    let of = |(id, seen): (&StepId, &AnySeen)| match seen {
+        AnySeen::Owners(owners) => owners.blind.iter().map(|words| format!("what {id} changes: {words}")).collect(),
+        AnySeen::Delete(delete) => {
+            delete.unreadable.iter().map(|words| format!("what {id} deletes: {words}")).collect()
+        }
+        _ => Vec::new(),
+    };
+    seen.iter().flat_map(of).collect()
+}
+
+fn foreign(folder: &Path) -> String {
+    format!("{} holds the backup of another cluster", folder.display())
+}
+
+const FOREIGN_HINT: &str = "put `{run}` into the folder's name, or name another folder";
+
 /// Reads everything it writes down.
 pub fn rights(_task: &Backup, runbook: &Runbook) -> Vec<Access> {
     let mut rights = on_crds(runbook, "get", "");
     rights.extend(on_kinds(runbook, "list"));
     rights.extend(on_kinds(runbook, "get"));
     rights
+}
+
+/// uids of the CRDs that this cluster's newest backup was taken of, by name.
+pub(super) fn crds_held(cluster_uid: Option<&str>, runbook: &Runbook, working_dir: &Path) -> BTreeMap<String, String> {
+    let task = runbook.steps.iter().find_map(|step| match &step.task {
+        Task::Backup(task) => Some(task),
+        _ => None,
+    });
+    let uid = cluster_uid.unwrap_or_default();
+    let newest = task.and_then(|task| backup::newest(&task.to, working_dir, uid, &runbook.cluster.context));
+    newest.map(|manifest| manifest.crds).unwrap_or_default()
 }
 
 /// uids that a deleting step may take: those that matched when the backup was first taken.
@@ -168,6 +216,15 @@ pub async fn run(task: &Backup, run: &Run<'_>) -> Result<(), Stop> {
         return Err(Stop::failed(format!("backup {folder} is not as it was written: {what}"))
             .hint("put it back as it was, or move it away to have a new one taken"));
     }
+    if let Some(folder) = &found.foreign {
+        return Err(Stop::failed(foreign(shown(folder, run.working_dir))).hint(FOREIGN_HINT));
+    }
+    // A failed look must not be kept as "nothing matched".
+    let unseen = unseen(&situation.seen);
+    if !unseen.is_empty() {
+        return Err(Stop::failed(format!("backup: could not be looked at: {}", unseen.join("; ")))
+            .hint("nothing was touched; mend what the server says, then run again"));
+    }
     let (folder, mut manifest) = found.verified.unwrap_or_else(|| {
         let manifest = Manifest {
             schema: "sbx.backup/1".into(),
@@ -179,25 +236,23 @@ pub async fn run(task: &Backup, run: &Run<'_>) -> Result<(), Stop> {
             records: BTreeMap::new(),
             children: BTreeSet::new(),
             deletes: BTreeMap::new(),
+            crds: BTreeMap::new(),
         };
         (backup::folder(&task.to, run.run_id, run.working_dir), manifest)
     });
     backup::create_folder(&folder).map_err(|error| io_stop(&folder, &error))?;
-    // What is appended keeps apart from what is there.
-    let suffix = match manifest.files.iter().filter(|file| file.name.starts_with("crds")).count() {
-        0 => String::new(),
-        earlier => format!(".{}", earlier + 1),
-    };
-    let mut files = Files { folder: folder.clone(), suffix, written: Vec::new() };
+    let mut files = Files::beside(&manifest, &folder);
 
-    save_crds(&mut files, run)?;
+    save_crds(&mut files, &mut manifest, run)?;
     for surveyed in &situation.survey.crds {
         let Ok(Some(crd)) = &surveyed.crd else { continue };
         if run.interrupt.is_set() {
             return Err(Stop::Interrupted("the backup is not finished; nothing was touched".into()));
         }
         // A webhook that is gone is no reason to touch records without a copy: what reads is kept.
-        let unreadable = surveyed.reads_at_from.as_ref().is_some_and(Result::is_err);
+        // A server that is busy or says no is: then the list below fails, and the step with it.
+        let unreadable =
+            surveyed.reads_at_from.as_ref().is_some_and(|read| read.as_ref().is_err_and(ClusterError::is_conversion));
         let versions: Vec<&str> = crd
             .versions
             .iter()
@@ -243,6 +298,14 @@ struct Files {
 }
 
 impl Files {
+    /// What is appended keeps apart from what is there.
+    fn beside(manifest: &Manifest, folder: &Path) -> Self {
+        let number = |file: &DataFile| file.name.strip_suffix(".json")?.rsplit('.').next()?.parse::<usize>().ok();
+        let last = manifest.files.iter().filter_map(number).max().unwrap_or(1);
+        let suffix = if manifest.files.is_empty() { String::new() } else { format!(".{}", last + 1) };
+        Self { folder: folder.into(), suffix, written: Vec::new() }
+    }
+
     fn start(&self, name: &str) -> Result<DataWriter, Stop> {
         DataWriter::start(&self.folder, &format!("{name}{}.json", self.suffix))
             .map_err(|error| io_stop(&self.folder, &error))
@@ -264,10 +327,12 @@ impl Files {
     }
 }
 
-fn save_crds(files: &mut Files, run: &Run<'_>) -> Result<(), Stop> {
+fn save_crds(files: &mut Files, manifest: &mut Manifest, run: &Run<'_>) -> Result<(), Stop> {
     let mut file = files.start("crds")?;
     for crd in run.situation.survey.installed() {
         files.add(&mut file, &crd.object)?;
+        // The first one counts: a CRD that was created again must not pass for it.
+        manifest.crds.entry(crd.name().into()).or_insert_with(|| crd.object.uid().into());
     }
     files.finish(file)
 }
@@ -393,4 +458,37 @@ async fn save_deletes(
         manifest.deletes.insert(step.clone(), uids);
     }
     files.finish(file)
+}
+
+/// Appends what a step is about to delete, where the backup lacks it.
+///
+/// # Errors
+/// There is no verified backup, or it cannot be appended to.
+pub(super) async fn cover(step: &Step, due: &[&delete::Target], run: &Run<'_>) -> Result<(), Stop> {
+    let Some(task) = run.runbook.steps.iter().find_map(|step| match &step.task {
+        Task::Backup(task) => Some(task),
+        _ => None,
+    }) else {
+        return Ok(());
+    };
+    let uid = run.situation.server.cluster_uid.as_deref();
+    let Some((folder, mut manifest)) = find(task, uid, run.runbook, run.working_dir).verified else {
+        return Err(Stop::failed(format!("no verified backup holds what {} deletes", step.id))
+            .hint("nothing was deleted; run the backup step first"));
+    };
+    let held = manifest.deletes.remove(&step.id.0).unwrap_or_default();
+    let lacking = due.iter().filter(|target| !held.contains(&target.uid));
+    let lacking: BTreeMap<_, _> =
+        lacking.map(|target| (target.uid.clone(), (target.resource.clone(), target.object.clone()))).collect();
+    if lacking.is_empty() {
+        return Ok(());
+    }
+    let wanted =
+        Wanted { records: BTreeMap::new(), children: BTreeMap::new(), deletes: [(step.id.0.clone(), lacking)].into() };
+    let mut files = Files::beside(&manifest, &folder);
+    save_deletes(&mut files, &mut manifest, &wanted, run).await?;
+    manifest.deletes.entry(step.id.0.clone()).or_default().extend(held);
+    manifest.files.append(&mut files.written);
+    let shown = shown(&folder, run.working_dir).display();
+    backup::seal(&folder, &manifest).map_err(|what| Stop::failed(format!("backup {shown}: {what}")))
 }

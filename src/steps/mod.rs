@@ -27,6 +27,7 @@ pub mod client;
 pub mod confirm;
 pub mod delete;
 pub mod gone;
+mod identity;
 pub mod interrupt;
 pub mod manifests;
 pub mod merge;
@@ -283,8 +284,9 @@ pub async fn observe(
     only: &[StepId],
 ) -> Result<Situation, crate::cluster::ClusterError> {
     let server = reader.server_facts().await?;
-    let survey = survey::observe(reader, runbook).await;
     let cluster_uid = server.cluster_uid.as_deref();
+    let mut survey = survey::observe(reader, runbook).await;
+    survey.backed_up = backup::crds_held(cluster_uid, runbook, working_dir);
     let wanted = |step: &&Step| only.is_empty() || only.contains(&step.id);
     let asks = runbook.steps.iter().filter(wanted).any(|step| step.task.is_point_of_no_return());
     let targets = if asks { targets::trials(reader, runbook, &survey).await } else { Vec::new() };

@@ -19,9 +19,10 @@ use super::{
 use crate::{
     cluster::Access,
     crd::{Crd, crd_resource},
-    fields::{disown, is_apply_of, leaves, owns_nothing},
+    fields::{applied_by, disown, is_apply_of, leaves, owns_nothing},
     plan::{Change, FieldChange, Finding, Operation},
     runbook::{Release, Runbook},
+    suggest,
 };
 
 /// Times a conflict is met by looking again.
@@ -59,7 +60,7 @@ pub async fn observe(_task: &Release, look: &Look<'_>) -> Seen {
 }
 
 /// Who but the deployer owns what below `spec.conversion`.
-fn held(crd: &Crd, runbook: &Runbook) -> Vec<(String, String)> {
+pub(super) fn held(crd: &Crd, runbook: &Runbook) -> Vec<(String, String)> {
     others(crd, runbook)
         .filter_map(|entry| {
             let fields = entry.pointer("/fieldsV1/f:spec/f:conversion")?;
@@ -68,6 +69,31 @@ fn held(crd: &Crd, runbook: &Runbook) -> Vec<(String, String)> {
         })
         .flatten()
         .collect()
+}
+
+/// Why nothing may be released: the deployer that the runbook names has never applied the CRD, so the
+/// entry that would be emptied is the real deployer's.
+fn stranger(crd: &Crd, runbook: &Runbook) -> Option<Finding> {
+    let deployer = runbook.upgrade.deployer.as_deref().unwrap_or_default();
+    if applied_by(&crd.object, deployer).is_some() {
+        return None;
+    }
+    let mut managers: Vec<&str> = crd
+        .object
+        .managed_fields()
+        .iter()
+        .filter_map(|entry| entry.get("manager")?.as_str())
+        .filter(|manager| applied_by(&crd.object, manager).is_some())
+        .collect();
+    managers.dedup();
+    let by = if managers.is_empty() { "nobody".into() } else { suggest::both(managers.iter().copied()) };
+    let text =
+        format!("`{deployer}` has never server-side-applied it, {by} did; released, its real owner would lose it");
+    let hint = match suggest::nearest(deployer, managers.iter().copied()) {
+        Some(near) => format!("did you mean `deployer = \"{near}\"`?"),
+        None => "set `deployer` in `[upgrade]` to the field manager of whoever applies the CRDs".into(),
+    };
+    Some(Finding::blocker(text).hint(hint).about(crd.object.reference()))
 }
 
 fn others<'a>(crd: &'a Crd, runbook: &'a Runbook) -> impl Iterator<Item = &'a Value> {
@@ -98,6 +124,7 @@ pub fn decide(_task: &Release, seen: &Seen, world: &World<'_>) -> Decision {
     };
     for seen in &seen.crds {
         if !seen.held.is_empty() {
+            decision.findings.extend(stranger(&seen.crd, world.runbook));
             let fields = seen.held.iter().map(|(manager, leaf)| {
                 FieldChange::new(format!("metadata.managedFields[{manager}] {leaf}"), Some("owned"), None)
             });
@@ -134,25 +161,52 @@ pub fn rights(_task: &Release, runbook: &Runbook) -> Vec<Access> {
 pub async fn run(_task: &Release, run: &Run<'_>) -> Result<(), Stop> {
     let targets = Targets::load(run.runbook);
     for name in &run.runbook.upgrade.crds {
-        release(name, run).await?;
+        let taken = release(name, run).await?;
         let crd = read(name, run).await?;
-        let target = targets.trial(run.writer.reader(), run.runbook, &crd).await;
-        if let Target::Conversion(words) | Target::Refused(words) = &target {
-            return Err(Stop::failed(format!("CRD {name} is released, yet its target would be refused: {words}")));
+        // A CRD of which nobody else owned anything is as it was; the merge's guard asks about it.
+        if !taken || !crd.declares(&run.runbook.upgrade.from) {
+            continue;
         }
-        if target == Target::ConversionStays {
-            return Err(Stop::failed(format!("CRD {name} is released, yet its conversion would outlive the merge")));
-        }
-        if let Current::Changes(paths) = current(run.writer.reader(), run.runbook, &crd).await {
-            return Err(Stop::failed(format!(
-                "CRD {name}: a sync of the current manifests would now change {}",
-                paths.join(", ")
-            ))
-            .hint("do not let the deployer sync before this is understood; the backup holds the CRD as it was"));
+        let reader = run.writer.reader();
+        came_out(name, &targets.trial(reader, run.runbook, &crd).await)?;
+        match current(reader, run.runbook, &crd).await {
+            Current::Unchanged => {}
+            Current::Changes(paths) => {
+                let text = format!("CRD {name}: a sync of the current manifests would now change {}", paths.join(", "));
+                let hint = "do not let the deployer sync before this is understood; the backup holds the CRD as it was";
+                return Err(Stop::failed(text).hint(hint));
+            }
+            Current::NotChecked(words) => {
+                let text =
+                    format!("CRD {name} is released, but what a sync of the current manifests would do is not known");
+                return Err(Stop::failed(format!("{text}: {words}")).hint(AGAIN));
+            }
         }
     }
     Ok(())
 }
+
+const AGAIN: &str = "the webhook goes on working; run `sbx plan` once the server answers";
+
+/// What the server must say of the target of a CRD that was just released.
+fn came_out(name: &str, target: &Target) -> Result<(), Stop> {
+    let (what, hint) = match target {
+        Target::Accepted | Target::Unpruned | Target::Applied => return Ok(()),
+        Target::Conversion(words) | Target::Refused(words) => {
+            (format!("yet its target would be refused: {words}"), None)
+        }
+        Target::ConversionStays => ("yet its conversion would outlive the merge".into(), Some(RESYNC)),
+        Target::Underivable(words) | Target::NotChecked(words) => {
+            (format!("but whether its target is accepted is not known: {words}"), Some(AGAIN))
+        }
+    };
+    let stop = Stop::failed(format!("CRD {name} is released, {what}"));
+    Err(if let Some(hint) = hint { stop.hint(hint) } else { stop })
+}
+
+/// Nobody owns the conversion, so nobody's apply takes it away.
+pub(super) const RESYNC: &str =
+    "let the deployer sync the old manifests again, so that it owns the conversion and its next apply takes it away";
 
 async fn read(name: &str, run: &Run<'_>) -> Result<Crd, Stop> {
     match run.writer.reader().get(&crd_resource(), None, name).await {
@@ -162,7 +216,9 @@ async fn read(name: &str, run: &Run<'_>) -> Result<Crd, Stop> {
     }
 }
 
-async fn release(name: &str, run: &Run<'_>) -> Result<(), Stop> {
+/// Releases one CRD; whether there was anything to take.
+async fn release(name: &str, run: &Run<'_>) -> Result<bool, Stop> {
+    let mut released = false;
     for attempt in 0..ATTEMPTS {
         // Whoever writes at the same moment, or a server that restarts, gets a growing pause.
         run.writer.reader().clock().sleep(PAUSE * attempt * attempt).await;
@@ -174,8 +230,13 @@ async fn release(name: &str, run: &Run<'_>) -> Result<(), Stop> {
             taken |= disown(entry, "conversion");
         }
         if !taken || !crd.declares(&run.runbook.upgrade.from) {
-            return Ok(());
+            return Ok(released);
         }
+        if let Some(finding) = stranger(&crd, run.runbook) {
+            let stop = Stop::failed(format!("CRD {name}: {}; it was left alone", finding.text));
+            return Err(stop.hint(finding.hint.unwrap_or_default()));
+        }
+        released = true;
         entries.retain(|entry| !owns_nothing(entry));
         let patch = json!({"metadata": {
             "uid": crd.object.uid(), "resourceVersion": crd.object.resource_version(), "managedFields": entries,

@@ -2,6 +2,8 @@
 //!
 //! Metadata-only lists in pages; a record is kept as the few facts that decisions need.
 
+use std::collections::BTreeMap;
+
 use futures::future::join_all;
 use serde_json::Value;
 
@@ -20,6 +22,8 @@ const CULPRITS_ASKED: usize = 200;
 pub struct Survey {
     /// One entry a CRD.
     pub crds: Vec<Surveyed>,
+    /// uids of the CRDs as this cluster's newest backup holds them, by name.
+    pub backed_up: BTreeMap<String, String>,
 }
 
 /// One CRD and its records.
@@ -98,7 +102,7 @@ impl Records {
 /// Looks at every CRD of the upgrade.
 pub async fn observe(reader: &Reader, runbook: &Runbook) -> Survey {
     let crds = runbook.upgrade.crds.iter().map(|name| observe_crd(reader, runbook, name));
-    Survey { crds: join_all(crds).await }
+    Survey { crds: join_all(crds).await, backed_up: BTreeMap::new() }
 }
 
 /// Looks at one CRD and its records.

@@ -70,7 +70,9 @@ pub(super) async fn target(reader: &Reader, runbook: &Runbook, object: &Object) 
 fn judge(error: &ClusterError) -> Target {
     let causes = error.status().map_or(&[][..], |status| &status.causes);
     if error.code() != 422 || causes.is_empty() {
-        return if error.is_forbidden() || error.code() == 0 {
+        // A server that is busy, restarts or was overtaken says nothing about the target.
+        let passing = error.is_conflict() || (error.may_heal() && !error.is_conversion());
+        return if error.is_forbidden() || error.code() == 0 || passing {
             Target::NotChecked(error.to_string())
         } else {
             Target::Refused(error.words())
@@ -152,5 +154,45 @@ pub(super) fn differences(before: &Value, after: &Value, at: &str, found: &mut V
         }
         (before, after) if before != after => found.push(at.to_owned()),
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::{Fault, Status};
+
+    fn said(code: u16, message: &str, field: Option<&str>) -> ClusterError {
+        let causes = field.map(|field| Cause { field: field.into(), message: "said".into() }).into_iter().collect();
+        let status = Status { code, message: message.into(), causes, ..Status::default() };
+        ClusterError { attempt: "dry run".into(), fault: Fault::Status(Box::new(status)) }
+    }
+
+    #[test]
+    fn only_an_answer_about_the_target_is_a_verdict() {
+        let of = |target: &Target| match target {
+            Target::Unpruned => "unpruned",
+            Target::Conversion(_) => "conversion",
+            Target::Refused(_) => "refused",
+            Target::NotChecked(_) => "not checked",
+            _ => "else",
+        };
+        let table = [
+            (said(422, "", Some("status.storedVersions[1]")), "unpruned"),
+            (said(422, "", Some("spec.conversion.strategy")), "conversion"),
+            (said(422, "", Some("spec.versions[0]")), "refused"),
+            (said(400, "bad", None), "refused"),
+            (said(403, "forbidden", None), "not checked"),
+            (said(409, "changed meanwhile", None), "not checked"),
+            (said(429, "too many requests", None), "not checked"),
+            (said(500, "etcdserver: request timed out", None), "not checked"),
+            (said(500, "conversion webhook for demo.test failed", None), "refused"),
+            (said(503, "shutting down", None), "not checked"),
+            (said(504, "timeout", None), "not checked"),
+            (ClusterError { attempt: String::new(), fault: Fault::Transport("reset".into()) }, "not checked"),
+        ];
+        for (error, wanted) in table {
+            assert_eq!(of(&judge(&error)), wanted, "{error}");
+        }
     }
 }

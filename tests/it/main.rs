@@ -6,6 +6,7 @@ mod apply;
 mod cases;
 mod cluster;
 mod complete;
+mod faults;
 mod hostile;
 mod layers;
 mod plan_views;

@@ -12,13 +12,13 @@ pub use observe::{observe, target};
 pub use run::run;
 use serde_json::Value;
 
-use super::{Decision, UndoBy, World, access::access, well_known::known};
+use super::{Decision, Seen as AnySeen, UndoBy, World, access::access, backup, well_known::known};
 use crate::{
     cluster::Access,
     crd::WebhookService,
     object::{Object, ObjectRef, Resource},
     plan::{Change, Finding, Operation},
-    runbook::{Delete, DeleteTarget, Step, StepId},
+    runbook::{Delete, DeleteTarget, Step, StepId, Task},
 };
 
 /// What there is to delete, and what speaks against it.
@@ -30,10 +30,14 @@ pub struct Seen {
     pub unreadable: Vec<String>,
     /// uids that matched when the backup was taken; none before there is one.
     pub scope: Option<BTreeSet<String>>,
-    /// CRDs whose conversion goes through a Service, by name.
+    /// CRDs of the upgrade whose conversion goes through a Service, by name.
     pub conversions: Vec<(String, WebhookService)>,
+    /// The same of CRDs that the runbook does not upgrade: no merge takes theirs away.
+    pub foreign_conversions: Vec<(String, WebhookService)>,
     /// Why CRDs outside the upgrade could not be looked at.
     pub conversions_unread: Option<String>,
+    /// Secrets that stay as they are, each with the reason: somebody else's, or in use.
+    pub spared: Vec<(ObjectRef, String)>,
     /// Workloads that run with a Secret that is to go: the Secret, the workload.
     pub mounted: Vec<(ObjectRef, ObjectRef)>,
     /// Why workloads could not be looked at.
@@ -65,8 +69,11 @@ impl Target {
 
 impl Seen {
     /// Objects that this step may take and that are not on their way out yet.
+    ///
+    /// What is spared is settled: it is said, and nothing is left to do about it.
     fn due(&self, task: &Delete) -> Vec<&Target> {
-        self.in_scope(task).filter(|target| !target.deleting).collect()
+        let spared = |target: &Target| self.spared.iter().any(|(object, _)| *object == target.object);
+        self.in_scope(task).filter(|target| !target.deleting && !spared(target)).collect()
     }
 
     fn in_scope(&self, task: &Delete) -> impl Iterator<Item = &Target> {
@@ -109,12 +116,22 @@ fn is_sacred(resource: &Resource) -> bool {
 pub fn decide(step: &Step, task: &Delete, seen: &Seen, world: &World<'_>) -> Decision {
     let decision = judge(task, seen, world.point_of_no_return_before(&step.id));
     let by_condition = matches!(task.target, DeleteTarget::Matching { .. });
-    let unguarded = by_condition && !decision.settled && world.first_of_kind("backup").is_none();
-    decision.with(
-        unguarded.then(|| {
-            Finding::blocker("the runbook has no `backup` step, which says what a delete by condition may take")
-        }),
-    )
+    // Until a backup says what matched, only one that is still to be taken can.
+    let unguarded = by_condition && !decision.settled && seen.scope.is_none() && !backup_to_come(step, world);
+    decision.with(unguarded.then(|| {
+        Finding::blocker("no backup says which objects matched, and a delete by condition takes only those")
+            .hint("let this step need a `backup` step")
+    }))
+}
+
+/// Whether a backup is still to be taken before a step.
+fn backup_to_come(step: &Step, world: &World<'_>) -> bool {
+    let steps = world.runbook.steps.iter();
+    let mut before = steps.filter(|other| world.graph.reaches(&step.id, &other.id));
+    before.any(|other| match (&other.task, world.situation.seen.get(&other.id)) {
+        (Task::Backup(task), Some(AnySeen::Backup(seen))) => !backup::decide(task, seen, world).settled,
+        _ => false,
+    })
 }
 
 /// `merge`: the step before this one after which no conversion is left.
@@ -126,6 +143,7 @@ fn judge(task: &Delete, seen: &Seen, merge: Option<&StepId>) -> Decision {
         Decision::pending("what there is to delete could not be looked at")
     } else {
         Decision::settled(match &task.target {
+            DeleteTarget::Objects(_) if !seen.spared.is_empty() => "nothing that may go is there".to_owned(),
             DeleteTarget::Objects(objects) if objects.len() == 1 => "it is not there".to_owned(),
             DeleteTarget::Objects(objects) => format!("none of {} is there", objects.len()),
             DeleteTarget::Matching { resource, .. } => format!("no {resource}{} to delete", place(task)),
@@ -168,6 +186,10 @@ fn findings(task: &Delete, seen: &Seen, due: &[&Target], merge: Option<&StepId>)
     for target in due {
         findings.extend(about(target, seen, merge));
     }
+    for (object, why) in &seen.spared {
+        let finding = Finding::warning(format!("not deleted: {why}")).about(object.clone());
+        findings.push(finding.hint("if it is to go, delete it by hand"));
+    }
     let in_scope: BTreeSet<&str> = seen.in_scope(task).map(|target| target.uid.as_str()).collect();
     for target in &seen.targets {
         if !in_scope.contains(target.uid.as_str()) {
@@ -201,6 +223,12 @@ fn about(target: &Target, seen: &Seen, merge: Option<&StepId>) -> Vec<Finding> {
         let text = format!("the conversion of {} still needs it", crds.join(", "));
         let finding = Finding::blocker(text).resolved_by(merge);
         findings.push(finding.hint("it may go once these CRDs have strategy None: after the merge"));
+    }
+    let crds = needed_by(target, &seen.foreign_conversions);
+    if !crds.is_empty() {
+        let text =
+            format!("the conversion of {} still needs it, and this runbook does not upgrade them", crds.join(", "));
+        findings.push(Finding::blocker(text).hint("it must stay while they convert; take it out of this step"));
     }
     for (_, workload) in seen.mounted.iter().filter(|(secret, _)| *secret == target.object) {
         findings.push(Finding::warning(format!("{workload} runs with it")));

@@ -39,7 +39,7 @@ pub async fn observe(step: &Step, task: &Delete, look: &Look<'_>) -> Seen {
     if seen.targets.iter().any(|target| target.is_core("Service") || target.is_core("Secret")) {
         seen.conversions = webhooks(look.survey.installed());
         match other_webhooks(look.reader, look.runbook).await {
-            Ok(others) => seen.conversions.extend(others),
+            Ok(others) => seen.foreign_conversions = others,
             Err(error) => seen.conversions_unread = Some(error.words()),
         }
     }
@@ -51,7 +51,50 @@ pub async fn observe(step: &Step, task: &Delete, look: &Look<'_>) -> Seen {
             Err(error) => seen.mounted_unread = Some(error.words()),
         }
     }
+    spare(step, look, &mut seen).await;
     seen
+}
+
+/// Names that a webhook's certificate goes by.
+const CERTIFICATE: [&str; 3] = ["ca.crt", "tls.crt", "tls.key"];
+
+/// Leaves a Secret alone that does not look like a certificate, or that a workload runs with once
+/// nothing is to come that would end it (C34).
+async fn spare(step: &Step, look: &Look<'_>, seen: &mut Seen) {
+    let from = &look.runbook.upgrade.from;
+    let merge_to_come = look.survey.installed().any(|crd| crd.declares(from))
+        && look
+            .runbook
+            .steps
+            .iter()
+            .any(|other| other.task.is_point_of_no_return() && look.graph.reaches(&step.id, &other.id));
+    for target in seen.targets.iter().filter(|target| target.is_core("Secret")) {
+        let (namespace, name) = (target.object.namespace.as_deref(), &target.object.name);
+        // The values are dropped here, unread.
+        match look.reader.get(&target.resource, namespace, name).await {
+            Ok(secret) => {
+                seen.spared.extend(secret.and_then(|secret| odd(&secret)).map(|why| (target.object.clone(), why)));
+            }
+            Err(error) => {
+                seen.unreadable.push(format!("{}: {}", target.object, error.words()));
+            }
+        }
+    }
+    if !merge_to_come {
+        let used = seen.mounted.drain(..).map(|(secret, workload)| (secret, format!("{workload} runs with it")));
+        seen.spared.extend(used);
+    }
+}
+
+/// What of a Secret is not as a webhook's certificate has it: its type, or names of further keys.
+pub(super) fn odd(secret: &Object) -> Option<String> {
+    let kind = secret.str("/type").unwrap_or("Opaque");
+    if !matches!(kind, "Opaque" | "kubernetes.io/tls") {
+        return Some(format!("it is of type {kind}"));
+    }
+    let keys = secret.0.get("data").and_then(Value::as_object).into_iter().flatten().map(|(key, _)| key.as_str());
+    let further: Vec<&str> = keys.filter(|key| !CERTIFICATE.contains(key)).collect();
+    (!further.is_empty()).then(|| format!("it holds {} beside a certificate", further.join(", ")))
 }
 
 /// An object's facts, from its metadata.

@@ -8,7 +8,7 @@ use crate::{
     crd::{Crd, crd_resource},
     object::{Object, ObjectRef},
     runbook::{Delete, DeleteTarget, Step},
-    steps::{Outcome, Progress, Run, Seen as AnySeen, Stop, pace::Hold, touch::Verdict},
+    steps::{Outcome, Progress, Run, Seen as AnySeen, Stop, backup, pace::Hold, touch::Verdict},
 };
 
 /// Tries against somebody who keeps writing the same object.
@@ -35,6 +35,10 @@ pub async fn run(step: &Step, task: &Delete, run: &Run<'_>) -> Result<(), Stop> 
             .hint("a `delete` by condition takes only those; run the backup step first"));
     }
     guard(&due, run).await?;
+    if matches!(task.target, DeleteTarget::Objects(_)) {
+        // A name means whatever has it now, which may have been made after the backup was taken.
+        backup::cover(step, &due, run).await?;
+    }
     let mut failures: Vec<(Option<ObjectRef>, String)> = Vec::new();
     for (done, target) in due.iter().enumerate() {
         if run.interrupt.is_set() {

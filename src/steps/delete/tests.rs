@@ -252,3 +252,48 @@ fn rights_are_by_name_where_names_are_known() {
     let wanted = ["list", "get", "delete"].map(|verb| format!("{verb} sandboxclaims in demo.test in namespace ai"));
     assert_eq!(shown(&claims(3)), wanted);
 }
+
+#[test]
+fn no_merge_ends_the_conversion_of_crds_outside_the_runbook() {
+    let service = WebhookService { namespace: "sys".into(), name: "hook".into(), port: 443 };
+    let seen = Seen {
+        targets: vec![found("", "Service", "sys", "hook")],
+        foreign_conversions: vec![("other.demo.test".to_owned(), service)],
+        ..Seen::default()
+    };
+    let merge = StepId("merge".into());
+    let decision = judge(&named(&[("Service", "hook")]), &seen, Some(&merge));
+    assert_eq!(
+        said(&decision),
+        [
+            "Blocker Service sys/hook: the conversion of other.demo.test still needs it, and this runbook does not upgrade \
+          them"
+        ]
+    );
+    assert!(decision.findings[0].blocks());
+}
+
+#[test]
+fn a_secret_that_is_no_certificate_is_spared() {
+    let table = [
+        (json!({"type": "Opaque", "data": {"ca.crt": "", "tls.crt": "", "tls.key": ""}}), None),
+        (json!({"type": "kubernetes.io/tls", "data": {"tls.crt": "", "tls.key": ""}}), None),
+        (json!({}), None),
+        (
+            json!({"type": "Opaque", "data": {"db-password": "aHVudGVy", "tls.crt": ""}}),
+            Some("it holds db-password beside a certificate"),
+        ),
+        (json!({"type": "helm.sh/release.v1"}), Some("it is of type helm.sh/release.v1")),
+    ];
+    for (secret, wanted) in table {
+        assert_eq!(observe::odd(&Object(secret)).as_deref(), wanted);
+    }
+    let secret = found("", "Secret", "sys", "certs");
+    let spared = vec![(secret.object.clone(), "it holds db-password beside a certificate".to_owned())];
+    let seen = Seen { targets: vec![secret, found("", "Service", "sys", "hook")], spared, ..Seen::default() };
+    let decision = judge(&named(&[("Secret", "certs"), ("Service", "hook")]), &seen, None);
+    assert_eq!((decision.settled, decision.summary.as_str()), (false, "delete Service sys/hook"));
+    assert_eq!(said(&decision), ["Warning Secret sys/certs: not deleted: it holds db-password beside a certificate"]);
+    let alone = Seen { targets: vec![seen.targets[0].clone()], ..seen };
+    assert!(judge(&named(&[("Secret", "certs")]), &alone, None).settled);
+}

@@ -29,6 +29,14 @@ pub async fn run(task: &Manifests, run: &Run<'_>) -> Result<(), Stop> {
     if let Some(words) = unreadable.into_iter().next() {
         return Err(Stop::failed(words).hint("nothing was applied"));
     }
+    // Files can change after the runbook was read; no phrase was typed for what they held then.
+    let upgraded = |object: &&Object| {
+        object.kind() == "CustomResourceDefinition" && run.runbook.upgrade.crds.iter().any(|crd| crd == object.name())
+    };
+    if let Some(crd) = objects.iter().find(upgraded).filter(|_| !task.holds_upgraded_crd) {
+        let text = format!("the files now hold CRD {}, which `[upgrade]` names", crd.name());
+        return Err(Stop::failed(text).hint("nothing was applied; plan again: it is a point of no return now"));
+    }
     let items = ask(task, &objects, run.writer.reader()).await;
     let failures: Vec<(Option<ObjectRef>, String)> =
         items.iter().filter_map(|item| Some((Some(item.object.clone()), refusal(&item.verdict)?))).collect();

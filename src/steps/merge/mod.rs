@@ -15,6 +15,7 @@ pub use watch::run;
 use super::{
     Decision, Look, UndoBy, World,
     access::{access, on_crds, on_kinds},
+    release::RESYNC,
     trial::Target,
 };
 use crate::{
@@ -109,7 +110,7 @@ fn finding(crd: &ObjectRef, target: &Target, world: &World<'_>) -> Option<Findin
             .resolved_by(world.first_of_kind("release")),
         Target::ConversionStays => {
             Finding::blocker("the deployer's apply would be accepted, but the conversion webhook would outlive it")
-                .hint("a `release` step takes it out of the way")
+                .hint(format!("a `release` step takes it out of the way; where it is done, {RESYNC}"))
                 .resolved_by(world.first_of_kind("release"))
         }
         Target::Refused(words) => Finding::blocker(format!("the deployer's apply would be refused: {words}")),

@@ -8,7 +8,7 @@ use super::{Application, SeenApplication, guard::ready, look_at_application};
 use crate::{
     crd::{Crd, crd_resource},
     runbook::Merge,
-    steps::{Progress, Run, Stop},
+    steps::{Progress, Run, Stop, identity},
 };
 
 /// Between two looks.
@@ -91,7 +91,9 @@ async fn still_declaring(run: &Run<'_>) -> Result<Vec<String>, Stop> {
     for name in &run.runbook.upgrade.crds {
         match run.writer.reader().get(&crd_resource(), None, name).await {
             Ok(Some(crd)) => {
-                if Crd::of(crd).declares(&run.runbook.upgrade.from) {
+                let crd = Crd::of(crd);
+                identity::unchanged(&crd, &run.situation.survey)?;
+                if crd.declares(&run.runbook.upgrade.from) {
                     left.push(name.clone());
                 }
             }

@@ -20,12 +20,13 @@ pub use observe::{Seen, observe};
 pub use run::run;
 
 use super::{
-    Decision, UndoBy, World,
+    Decision, Survey, UndoBy, World,
     access::{on_crds, on_kinds},
+    identity,
     survey::{Record, Records, Surveyed},
 };
 use crate::{
-    cluster::Access,
+    cluster::{Access, ClusterError},
     crd::Crd,
     object::{ObjectRef, Resource},
     plan::Finding,
@@ -47,7 +48,7 @@ pub fn decide(task: &Migrate, seen: &Seen, world: &World<'_>) -> Decision {
     let (mut pruned, mut blocked) = (0, 0);
     let mut decision = Decision::pending(String::new()).undo(UndoBy::Backup);
     for surveyed in &world.situation.survey.crds {
-        match left_of(task, surveyed, world.runbook) {
+        match same_crd(surveyed, &world.situation.survey).and_then(|()| left_of(task, surveyed, world.runbook)) {
             Ok(left) => {
                 if let Ok(Some(crd)) = &surveyed.crd {
                     decision.changes.extend(told::changes(
@@ -98,6 +99,21 @@ pub fn decide(task: &Migrate, seen: &Seen, world: &World<'_>) -> Decision {
     decision
 }
 
+/// A CRD that was created again after the backup holds none of the objects that the backup does.
+fn same_crd(surveyed: &Surveyed, survey: &Survey) -> Result<(), Box<Finding>> {
+    match &surveyed.crd {
+        Ok(Some(crd)) if identity::differs_from_backup(crd, survey) => {
+            let text = format!(
+                "CRD {} was deleted and created again after the backup was taken; the backup holds its objects",
+                surveyed.name
+            );
+            let hint = "put them back before anything else; to go on with what is there now, move the backup away";
+            Err(Box::new(Finding::blocker(text).hint(hint)))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// What is left of one CRD, or why nothing can be done about it.
 fn left_of(task: &Migrate, surveyed: &Surveyed, runbook: &Runbook) -> Result<Left, Box<Finding>> {
     let (from, to) = (&runbook.upgrade.from, &runbook.upgrade.to);
@@ -126,7 +142,7 @@ fn left_of(task: &Migrate, surveyed: &Surveyed, runbook: &Runbook) -> Result<Lef
     let records = match &surveyed.records {
         Records::Listed(records) => records,
         Records::Unreadable { error, culprits, readable } => {
-            return Err(Box::new(unreadable(crd, runbook, &error.to_string(), culprits, *readable)));
+            return Err(Box::new(unreadable(crd, runbook, error, culprits, *readable)));
         }
         Records::NotAsked => return Err(Box::new(Finding::blocker(format!("CRD {name} does not serve {to}")))),
     };
@@ -156,16 +172,26 @@ fn is_stamped(task: &Migrate, record: &Record, crd: &Crd) -> bool {
 }
 
 /// The list failed: the way out depends on whether the old version is still there (design, facts 3 and 19).
-fn unreadable(crd: &Crd, runbook: &Runbook, words: &str, culprits: &[(ObjectRef, String)], readable: usize) -> Finding {
+fn unreadable(
+    crd: &Crd,
+    runbook: &Runbook,
+    error: &ClusterError,
+    culprits: &[(ObjectRef, String)],
+    readable: usize,
+) -> Finding {
     let from = &runbook.upgrade.from;
     let named: Vec<String> = culprits.iter().map(|(object, words)| format!("{object} ({words})")).collect();
     let text = if named.is_empty() {
-        format!("{} cannot be listed: {words}", crd.plural)
+        format!("{} cannot be listed: {error}", crd.plural)
     } else {
         let all = culprits.len() + readable;
         format!("{} of {all} {} cannot be converted: {}", named.len(), crd.plural, named.join("; "))
     };
-    let hint = if crd.declares(from) {
+    // A cache that cannot start is a record that cannot be converted (design, fact 3).
+    let conversion = error.is_conversion() || error.is_initializing() || !culprits.is_empty();
+    let hint = if !conversion {
+        format!("this says nothing about the {}; mend what the server says, then plan again", crd.plural)
+    } else if crd.declares(from) {
         let service = crd.webhook.as_ref().map_or_else(String::new, |service| {
             format!(" (Service {}/{}, port {})", service.namespace, service.name, service.port)
         });

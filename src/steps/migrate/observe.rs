@@ -56,8 +56,8 @@ pub struct Refused {
 
 /// Looks for other migrators and for names that lead nowhere.
 pub async fn observe(task: &Migrate, look: &Look<'_>) -> Seen {
-    let running = others_at_work(look.reader, &look.runbook.upgrade.crds).await;
-    let mut seen = Seen { running, ..Seen::default() };
+    let (running, unchecked) = others_at_work(look.reader, &look.runbook.upgrade.crds).await;
+    let mut seen = Seen { running, unchecked, ..Seen::default() };
     for surveyed in &look.survey.crds {
         if let (Ok(Some(crd)), Records::Listed(_)) = (&surveyed.crd, &surveyed.records) {
             rehearse(task, crd, look, &mut seen).await;
@@ -92,7 +92,7 @@ async fn rehearse(task: &Migrate, crd: &Crd, look: &Look<'_>, seen: &mut Seen) {
         }
     });
     let mut answers = stream::iter(trials).buffer_unordered(WIDTH);
-    let mut denied = None;
+    let mut unasked = None;
     while let Some((object, answer)) = answers.next().await {
         match answer {
             Ok(after) if object.generation().is_some() && after.generation() != object.generation() => {
@@ -108,7 +108,10 @@ async fn rehearse(task: &Migrate, crd: &Crd, look: &Look<'_>, seen: &mut Seen) {
             Ok(_) => {}
             // Changed or gone since the list: the run reads again.
             Err(error) if error.is_conflict() || error.is_not_found() || error.is_recreated() => {}
-            Err(error) if error.is_forbidden() => denied = Some(error.words()),
+            // A server that is busy or restarts says nothing about the record.
+            Err(error) if error.is_forbidden() || (error.may_heal() && !error.is_conversion()) => {
+                unasked = Some(error.words());
+            }
             Err(error) => seen.refused.push(Refused {
                 object: object.reference(),
                 words: error.words(),
@@ -116,19 +119,35 @@ async fn rehearse(task: &Migrate, crd: &Crd, look: &Look<'_>, seen: &mut Seen) {
             }),
         }
     }
-    seen.unchecked.extend(denied.map(|words| format!("a dry run of the rewrite of {}: {words}", crd.plural)));
+    seen.unchecked.extend(unasked.map(|words| format!("a dry run of the rewrite of {}: {words}", crd.plural)));
 }
 
 /// `StorageVersionMigration`s of these CRDs that have not ended, by name. An API that is absent has none.
-pub(super) async fn others_at_work(reader: &Reader, crds: &[String]) -> Vec<String> {
-    let mut running = Vec::new();
+///
+/// The second list: what could not be looked at.
+pub(super) async fn others_at_work(reader: &Reader, crds: &[String]) -> (Vec<String>, Vec<String>) {
+    let (mut running, mut unchecked) = (Vec::new(), Vec::new());
     for resource in migration_resources() {
         let mut pages = reader.pages(&resource, None, Content::Full);
-        while let Ok(Some(page)) = pages.next().await {
-            running.extend(page.iter().filter(|object| runs_on(object, crds)).map(|object| object.name().to_owned()));
+        loop {
+            match pages.next().await {
+                Ok(Some(page)) => {
+                    let those = page.iter().filter(|object| runs_on(object, crds));
+                    running.extend(those.map(|object| object.name().to_owned()));
+                }
+                Ok(None) => break,
+                Err(error) if error.is_not_found() => break,
+                // Whoever may not list is refused before it is known whether there is such an API.
+                Err(error) => {
+                    if !matches!(reader.resources_of(&resource.api_version()).await, Ok(None)) {
+                        unchecked.push(format!("whether another migrator is at work: {error}"));
+                    }
+                    break;
+                }
+            }
         }
     }
-    running
+    (running, unchecked)
 }
 
 fn runs_on(object: &Object, crds: &[String]) -> bool {

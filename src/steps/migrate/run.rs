@@ -1,6 +1,10 @@
 //! Settle, touch, prove, prune, one CRD after the other.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use futures::{StreamExt, stream};
 
@@ -16,7 +20,7 @@ use crate::{
     object::{Object, ObjectRef, Resource},
     runbook::{Migrate, Task},
     steps::{
-        Outcome, Progress, Run, Seen, Stop, backup,
+        Outcome, Progress, Run, Seen, Stop, backup, identity,
         pace::{Hold, WIDTH},
         survey::{self, Records},
         touch::{Touched, touch},
@@ -74,10 +78,14 @@ impl Migration<'_> {
         (self.run.report)(Progress::Said(text));
     }
 
+    /// The CRD as it is now, if it is still the one that was planned for.
     async fn crd(&self) -> Result<Crd, Stop> {
         let reader = self.run.writer.reader();
         match reader.get(&crd_resource(), None, self.name).await {
-            Ok(Some(crd)) => Ok(Crd::of(crd)),
+            Ok(Some(crd)) => {
+                let crd = Crd::of(crd);
+                identity::unchanged(&crd, &self.run.situation.survey).map(|()| crd)
+            }
             Ok(None) => Err(Stop::failed(format!("CRD {} is gone", self.name))),
             Err(error) => Err(Stop::failed(error.to_string())),
         }
@@ -120,7 +128,8 @@ impl Migration<'_> {
         let until = clock.now().checked_add(OTHERS).unwrap_or(jiff::Timestamp::MAX);
         let mut said = false;
         loop {
-            let mut others = others_at_work(run.writer.reader(), &[self.name.to_owned()]).await;
+            // The plan has said what it could not look at.
+            let (mut others, _) = others_at_work(run.writer.reader(), &[self.name.to_owned()]).await;
             if self.crd().await?.condition("StorageMigrating").is_some() {
                 others.push("the API server's own".into());
             }
@@ -194,18 +203,29 @@ impl Migration<'_> {
                 .partition(|object| covered.contains(object.uid()));
             seen.uncovered += unready.len();
             let build = |object: &Object| Some(patch(self.task, &run.runbook.upgrade, crd, object, &stamp));
-            let mut touches = stream::iter(ready.into_iter().take_while(|_| !run.interrupt.is_set()))
+            // Set by the first record that must not be altered further: what is in flight ends, nothing new starts.
+            let halted = AtomicBool::new(false);
+            let going_on = || !run.interrupt.is_set() && !halted.load(Ordering::Relaxed);
+            let mut stop = None;
+            let mut touches = stream::iter(ready.into_iter().take_while(|_| going_on()))
                 .map(async |object| {
-                    if careful {
-                        self.try_first(&object, crd, &resource, &stamp).await?;
-                    }
-                    Ok(touch(run, &resource, object, &build).await)
+                    let tried = careful && self.try_first(&object, crd, &resource, &stamp).await?;
+                    Ok((touch(run, &resource, object, &build).await, tried))
                 })
                 .buffer_unordered(WIDTH);
             while let Some(touched) = touches.next().await {
-                let touched = touched?;
-                if let Some(stop) = altered(&touched, &resource).filter(|_| !careful) {
-                    return Err(stop);
+                let (touched, tried) = match touched {
+                    Ok(touched) => touched,
+                    Err(refused) => {
+                        halted.store(true, Ordering::Relaxed);
+                        stop.get_or_insert(refused);
+                        continue;
+                    }
+                };
+                // A dry run that passed has told what changes; without one nothing may.
+                if let Some(altered) = altered(&touched, &resource).filter(|_| !tried) {
+                    halted.store(true, Ordering::Relaxed);
+                    stop.get_or_insert(altered);
                 }
                 match &touched.outcome {
                     Outcome::Unchanged => {
@@ -218,6 +238,10 @@ impl Migration<'_> {
                 if touched.outcome != Outcome::Unchanged {
                     (run.report)(touched.progress());
                 }
+            }
+            drop(touches);
+            if let Some(stop) = stop {
+                return Err(stop);
             }
             // What was in flight has ended; nothing new was started.
             if run.interrupt.is_set() {
@@ -285,7 +309,9 @@ impl Migration<'_> {
 
     /// A dry run of the very patch, for a kind whose rewrite changes the spec: it may set defaults
     /// and nothing else.
-    async fn try_first(&self, object: &Object, crd: &Crd, resource: &Resource, stamp: &str) -> Result<(), Stop> {
+    ///
+    /// False: the server did not say; then the write itself must change nothing of the spec.
+    async fn try_first(&self, object: &Object, crd: &Crd, resource: &Resource, stamp: &str) -> Result<bool, Stop> {
         let upgrade = &self.run.runbook.upgrade;
         let mut patch = patch(self.task, upgrade, crd, object, stamp);
         patch["metadata"]["uid"] = object.uid().into();
@@ -293,9 +319,9 @@ impl Migration<'_> {
         let reader = self.run.writer.reader();
         // Any error shows again in the write itself, where it has its rules.
         let Ok(after) = reader.dry_run_patch(resource, object.namespace(), object.name(), patch).await else {
-            return Ok(());
+            return Ok(false);
         };
-        defaults_set(object, &after, schema(crd, &upgrade.to)).map(drop).map_err(|paths| {
+        defaults_set(object, &after, schema(crd, &upgrade.to)).map(|_| true).map_err(|paths| {
             Stop::failed(format!(
                 "rewriting {} would change {}; it was left alone",
                 object.reference(),

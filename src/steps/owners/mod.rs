@@ -26,6 +26,8 @@ use crate::{
 pub struct Seen {
     /// Objects with an ownerReference that names `from`, by kind, namespace and name.
     pub children: Vec<Child>,
+    /// Objects whose owner no longer exists, as `Kind name`, with an ownerReference that names `from`.
+    pub orphans: Vec<(ObjectRef, String)>,
     /// Kinds that were listed.
     pub listed: usize,
     /// Kinds this user may not list, as `plural.group`.
@@ -53,8 +55,8 @@ pub struct Child {
     pub resource_version: String,
     /// Its ownerReferences, all of them.
     pub owner_references: Vec<Value>,
-    /// Owners that no longer exist, as `Kind name`.
-    pub dead_owners: Vec<String>,
+    /// uids of owners that no longer exist: references to them are left alone.
+    pub dead: BTreeSet<String>,
 }
 
 /// Which ownerReferences are meant: `apiVersion` and kind before, `apiVersion` after.
@@ -75,15 +77,17 @@ impl Renames {
         self.0.get(&(text(reference, "apiVersion").to_owned(), text(reference, "kind").to_owned()))
     }
 
-    /// The whole list with the new `apiVersion`s; none when no entry is meant.
-    pub fn apply(&self, references: &[Value]) -> Option<Vec<Value>> {
-        if !references.iter().any(|reference| self.after(reference).is_some()) {
+    /// The whole list with the new `apiVersion`s; none when no entry is meant. `dead`: uids of owners
+    /// that no longer exist. Relabelled, such a reference lets the garbage collector delete the child.
+    pub fn apply(&self, references: &[Value], dead: &BTreeSet<String>) -> Option<Vec<Value>> {
+        let after = |reference: &Value| self.after(reference).filter(|_| !dead.contains(text(reference, "uid")));
+        if !references.iter().any(|reference| after(reference).is_some()) {
             return None;
         }
         let mut renamed: Vec<Value> = Vec::new();
         for reference in references {
             let mut reference = reference.clone();
-            if let Some(after) = self.after(&reference) {
+            if let Some(after) = after(&reference) {
                 reference["apiVersion"] = after.clone().into();
             }
             // An owner named at both versions is one owner; the flag of either holds.
@@ -146,7 +150,7 @@ fn judge(seen: &Seen, renames: &Renames, from: &str, writes: bool) -> Decision {
 
 fn change(child: &Child, renames: &Renames) -> Change {
     let meant = child.owner_references.iter().filter_map(|reference| {
-        let after = renames.after(reference)?;
+        let after = renames.after(reference).filter(|_| !child.dead.contains(text(reference, "uid")))?;
         let owner = format!("{}/{}", text(reference, "kind"), text(reference, "name"));
         let path = format!("metadata.ownerReferences[{owner}].apiVersion");
         Some(FieldChange::new(path, Some(text(reference, "apiVersion")), Some(after)))
@@ -178,16 +182,14 @@ fn findings(seen: &Seen, writes: bool) -> Vec<Finding> {
             Finding::not_checked(text)
         });
     }
-    let orphans: BTreeSet<(&ObjectRef, &String)> = seen
-        .children
-        .iter()
-        .flat_map(|child| child.dead_owners.iter().map(move |owner| (&child.object, owner)))
-        .collect();
+    let orphans: BTreeSet<&(ObjectRef, String)> = seen.orphans.iter().collect();
     for (object, owner) in orphans {
-        // While `from` is served the collector has long taken such a child; after the drop it cannot.
-        let text = format!("orphan: its owner {owner} no longer exists, so once relabelled it is garbage-collected");
-        findings
-            .push(Finding::warning(text).hint("to keep it, take that ownerReference off first").about(object.clone()));
+        let text = format!(
+            "orphan: its owner {owner} no longer exists; that reference is left alone, since relabelled it lets the \
+             garbage collector delete the object"
+        );
+        let hint = "delete it yourself if nothing needs it; to keep it, take that ownerReference off";
+        findings.push(Finding::warning(text).hint(hint).about(object.clone()));
     }
     findings
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::{Child, Renames, Seen, kind_of, text};
 use crate::{
     cluster::{ClusterError, Content, Reader},
-    object::{Object, Resource},
+    object::{Object, ObjectRef, Resource},
     runbook::{Owners, Runbook},
     steps::{Look, Survey, access::access, survey::Records, well_known::resolve},
 };
@@ -67,7 +67,8 @@ pub(super) async fn find(task: &Owners, reader: &Reader, runbook: &Runbook, surv
         match listed {
             Ok(found) => {
                 seen.listed += 1;
-                children.extend(found.into_iter().map(|child| (child.uid.clone(), child)));
+                children.extend(found.children.into_iter().map(|child| (child.uid.clone(), child)));
+                seen.orphans.extend(found.orphans);
             }
             // It went away since discovery, or it can only be watched.
             Err(error) if matches!(error.code(), 404 | 405) => {}
@@ -78,6 +79,8 @@ pub(super) async fn find(task: &Owners, reader: &Reader, runbook: &Runbook, surv
     drop(lists);
     seen.children = children.into_values().collect();
     seen.children.sort_by(|one, other| one.object.cmp(&other.object));
+    seen.orphans.sort();
+    seen.orphans.dedup();
     seen.forbidden.sort();
     seen.unlisted.sort();
     seen
@@ -122,43 +125,55 @@ fn alive(survey: &Survey) -> BTreeMap<(String, String), BTreeSet<String>> {
     listed.collect()
 }
 
+/// What one kind's list came to.
+#[derive(Default)]
+struct Listed {
+    children: Vec<Child>,
+    orphans: Vec<(ObjectRef, String)>,
+}
+
 async fn list(
     reader: &Reader,
     resource: &Resource,
     renames: &Renames,
     alive: &BTreeMap<(String, String), BTreeSet<String>>,
-) -> Result<Vec<Child>, ClusterError> {
-    let mut found = Vec::new();
+) -> Result<Listed, ClusterError> {
+    let mut found = Listed::default();
     let mut pages = reader.pages(resource, None, Content::Metadata);
     while let Some(page) = pages.next().await? {
-        found.extend(page.iter().filter_map(|object| child(object, resource, renames, alive)));
+        for object in page {
+            let (child, orphans) = child(&object, resource, renames, alive);
+            found.children.extend(child);
+            found.orphans.extend(orphans);
+        }
     }
     Ok(found)
 }
 
+/// What of an object is meant, and what is not because its owner no longer exists.
 fn child(
     object: &Object,
     resource: &Resource,
     renames: &Renames,
     alive: &BTreeMap<(String, String), BTreeSet<String>>,
-) -> Option<Child> {
+) -> (Option<Child>, Vec<(ObjectRef, String)>) {
     let references = object.owner_references();
-    let meant: Vec<&Value> = references.iter().filter(|reference| renames.after(reference).is_some()).collect();
-    if meant.is_empty() {
-        return None;
-    }
-    let is_dead = |reference: &&&Value| {
+    let is_dead = |reference: &&Value| {
         let group = crate::object::split_api_version(text(reference, "apiVersion")).0;
         let owners = alive.get(&(group.to_owned(), text(reference, "kind").to_owned()));
         owners.is_some_and(|uids| !uids.contains(text(reference, "uid")))
     };
-    let dead = meant.iter().filter(is_dead);
-    Some(Child {
+    let meant = references.iter().filter(|reference| renames.after(reference).is_some());
+    let (dead, living): (Vec<&Value>, Vec<&Value>) = meant.partition(is_dead);
+    let name = |owner: &&Value| (object.reference(), format!("{} {}", text(owner, "kind"), text(owner, "name")));
+    let orphans = dead.iter().map(name).collect();
+    let child = (!living.is_empty()).then(|| Child {
         resource: resource.clone(),
         object: object.reference(),
         uid: object.uid().into(),
         resource_version: object.resource_version().into(),
         owner_references: references.to_vec(),
-        dead_owners: dead.map(|owner| format!("{} {}", text(owner, "kind"), text(owner, "name"))).collect(),
-    })
+        dead: dead.iter().map(|owner| text(owner, "uid").to_owned()).collect(),
+    });
+    (child, orphans)
 }

@@ -45,14 +45,15 @@ pub async fn run(task: &Owners, run: &Run<'_>) -> Result<(), Stop> {
 
 /// Relabels each child once; one failure does not stop the others.
 async fn pass(children: &[Child], renames: &Renames, run: &Run<'_>) -> Result<usize, Stop> {
-    let build = |object: &Object| {
-        let references = renames.apply(object.owner_references())?;
-        Some(json!({"metadata": {"ownerReferences": references}}))
-    };
-    let build = &build;
     // The iterator is asked only when a request ends: nothing new starts after an interrupt.
     let mut touches = stream::iter(children.iter().take_while(|_| !run.interrupt.is_set()))
-        .map(|child| touch_named(run, &child.resource, &child.object, &child.uid, build))
+        .map(|child| async move {
+            let build = |object: &Object| {
+                let references = renames.apply(object.owner_references(), &child.dead)?;
+                Some(json!({"metadata": {"ownerReferences": references}}))
+            };
+            touch_named(run, &child.resource, &child.object, &child.uid, &build).await
+        })
         .buffer_unordered(WIDTH);
     let (mut relabelled, mut failures) = (0, Vec::new());
     while let Some(touched) = touches.next().await {

@@ -13,11 +13,11 @@ fn owner(api_version: &str, kind: &str, uid: &str) -> Value {
     json!({"apiVersion": api_version, "kind": kind, "name": "w", "uid": uid})
 }
 
-fn child(kind: &str, name: &str, owner_references: Vec<Value>, dead_owners: Vec<String>) -> Child {
+fn child(kind: &str, name: &str, owner_references: Vec<Value>) -> Child {
     let resource = known(&kind_of(kind)).expect("a kind known by heart");
     let object = resource.object(Some("default"), name);
     let resource_version = "7".into();
-    Child { resource, object, uid: name.into(), resource_version, owner_references, dead_owners }
+    Child { resource, object, uid: name.into(), resource_version, owner_references, dead: BTreeSet::new() }
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn only_the_upgrades_kinds_are_renamed_and_only_their_version() {
         (vec![], None),
     ];
     for (before, after) in table {
-        assert_eq!(renames().apply(&before), after, "{before:?}");
+        assert_eq!(renames().apply(&before, &BTreeSet::new()), after, "{before:?}");
     }
 }
 
@@ -48,19 +48,22 @@ fn an_owner_named_at_both_versions_becomes_one_and_keeps_its_flags() {
     let mut wanted = owner(NEW, "Widget", "1");
     wanted["controller"] = true.into();
     let twice = [owner(NEW, "Widget", "1"), old];
-    assert_eq!(renames().apply(&twice), Some(vec![wanted]));
+    assert_eq!(renames().apply(&twice, &BTreeSet::new()), Some(vec![wanted]));
     // Another owner of the same name is another owner.
     let two = [owner(NEW, "Widget", "1"), owner(OLD, "Widget", "2")];
-    assert_eq!(renames().apply(&two), Some(vec![owner(NEW, "Widget", "1"), owner(NEW, "Widget", "2")]));
+    assert_eq!(
+        renames().apply(&two, &BTreeSet::new()),
+        Some(vec![owner(NEW, "Widget", "1"), owner(NEW, "Widget", "2")])
+    );
 }
 
 #[test]
 fn children_are_counted_by_kind_and_each_change_is_named() {
     let seen = Seen {
         children: vec![
-            child("Pod", "a", vec![owner(OLD, "Widget", "1")], vec![]),
-            child("Pod", "b", vec![owner(OLD, "Widget", "1"), owner(OLD, "Gadget", "9")], vec![]),
-            child("Service", "a", vec![owner(OLD, "Widget", "1")], vec![]),
+            child("Pod", "a", vec![owner(OLD, "Widget", "1")]),
+            child("Pod", "b", vec![owner(OLD, "Widget", "1"), owner(OLD, "Gadget", "9")]),
+            child("Service", "a", vec![owner(OLD, "Widget", "1")]),
         ],
         listed: 12,
         ..Seen::default()
@@ -82,8 +85,8 @@ fn every_way_of_not_seeing_is_said() {
     let broken = Seen { unlisted: vec![group], ..clean.clone() };
     let unknown = Seen { unknown: vec!["Pdo".into()], ..clean.clone() };
     let blind = Seen { blind: Some("refused".into()), ..Seen::default() };
-    let dead = child("Pod", "a", vec![owner(OLD, "Widget", "1")], vec!["Widget w".into()]);
-    let orphan = Seen { children: vec![dead], ..clean.clone() };
+    let dead = known(&kind_of("Pod")).expect("a kind known by heart").object(Some("default"), "a");
+    let orphan = Seen { orphans: vec![(dead, "Widget w".into())], ..clean.clone() };
     let denied = Seen { denied: vec![access("patch", "", "pods", None, None)], ..clean.clone() };
     let in_clean = "no ownerReference names v1alpha1 in 12 kinds";
     let table = [
@@ -113,9 +116,12 @@ fn every_way_of_not_seeing_is_said() {
         (
             &orphan,
             true,
-            false,
-            "relabel ownerReferences of 1 object (1 Pod)",
-            vec!["Warning orphan: its owner Widget w no longer exists, so once relabelled it is garbage-collected"],
+            true,
+            in_clean,
+            vec![
+                "Warning orphan: its owner Widget w no longer exists; that reference is left alone, since relabelled it \
+                 lets the garbage collector delete the object",
+            ],
         ),
         (&denied, true, true, in_clean, vec!["Blocker the user may not patch pods"]),
         (&denied, false, true, in_clean, vec!["NotChecked the user may not patch pods"]),
@@ -127,4 +133,16 @@ fn every_way_of_not_seeing_is_said() {
         assert_eq!((decision.settled, decision.summary.as_str()), (settled, summary));
         assert_eq!(findings, wanted);
     }
+}
+
+#[test]
+fn a_reference_to_a_dead_owner_is_left_as_it_is() {
+    let dead = BTreeSet::from(["1".to_owned()]);
+    let both = [owner(OLD, "Widget", "1"), owner(OLD, "Widget", "2")];
+    let wanted = vec![owner(OLD, "Widget", "1"), owner(NEW, "Widget", "2")];
+    assert_eq!(renames().apply(&both, &dead), Some(wanted));
+    assert_eq!(renames().apply(&both[..1], &dead), None);
+    // The plan names the other reference alone.
+    let child = Child { dead, ..child("Pod", "a", vec![owner(OLD, "Widget", "1")]) };
+    assert!(change(&child, &renames()).fields.is_empty());
 }

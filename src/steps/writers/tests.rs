@@ -39,6 +39,7 @@ fn survey(records: Records) -> Survey {
     let crd = Crd::of(Object(json!({"metadata": {"name": "widgets.demo.test"}})));
     Survey {
         crds: vec![Surveyed { name: "widgets.demo.test".into(), crd: Ok(Some(crd)), records, reads_at_from: None }],
+        ..Survey::default()
     }
 }
 
