@@ -1,5 +1,8 @@
 //! Apply within the test, on a clock that the test turns.
 
+use std::future::ready;
+
+use futures::future::BoxFuture;
 use sbx::apply::{Ask, Ending, Event, Options, Session};
 use sbx::clock::Clock;
 use sbx::cluster::{Writer, connect};
@@ -25,8 +28,8 @@ pub struct InProcess {
 struct Nobody;
 
 impl Ask for Nobody {
-    fn ask(&mut self, _question: &str) -> Option<String> {
-        None
+    fn ask<'a>(&'a mut self, _question: &'a str) -> BoxFuture<'a, Option<String>> {
+        Box::pin(ready(None))
     }
 }
 

@@ -1,5 +1,8 @@
 //! The built-in cluster, a runbook without gates, and a run over it.
 
+use std::future::ready;
+
+use futures::future::BoxFuture;
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -54,9 +57,10 @@ pub(super) const RELEASE: &str = "[[step]]\nid = \"release\"\nneeds = [\"migrate
 struct Yes;
 
 impl Ask for Yes {
-    fn ask(&mut self, question: &str) -> Option<String> {
+    fn ask<'a>(&'a mut self, question: &'a str) -> BoxFuture<'a, Option<String>> {
         let phrase = question.rsplit("type  ").next().and_then(|rest| rest.split_whitespace().next());
-        Some(if question.contains("Type yes") { "yes".into() } else { phrase.unwrap_or_default().into() })
+        let answer = if question.contains("Type yes") { "yes" } else { phrase.unwrap_or_default() };
+        Box::pin(ready(Some(answer.to_owned())))
     }
 }
 
