@@ -25,8 +25,8 @@ pub struct InProcess {
 struct Nobody;
 
 impl Ask for Nobody {
-    fn ask(&mut self, _question: &str) -> Option<String> {
-        None
+    fn ask<'a>(&'a mut self, _question: &'a str) -> futures::future::BoxFuture<'a, Option<String>> {
+        Box::pin(std::future::ready(None))
     }
 }
 
