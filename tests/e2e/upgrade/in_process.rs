@@ -1,8 +1,5 @@
 //! Apply within the test, on a clock that the test turns.
 
-use std::future::ready;
-
-use futures::future::BoxFuture;
 use sbx::apply::{Ask, Ending, Event, Options, Session};
 use sbx::clock::Clock;
 use sbx::cluster::{Writer, connect};
@@ -28,8 +25,8 @@ pub struct InProcess {
 struct Nobody;
 
 impl Ask for Nobody {
-    fn ask<'a>(&'a mut self, _question: &'a str) -> BoxFuture<'a, Option<String>> {
-        Box::pin(ready(None))
+    fn ask<'a>(&'a mut self, _question: &'a str) -> futures::future::BoxFuture<'a, Option<String>> {
+        Box::pin(std::future::ready(None))
     }
 }
 
