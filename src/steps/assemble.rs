@@ -90,13 +90,16 @@ fn looks_only(step: &Step) -> bool {
 
 /// Every change that a backup holds the way back from: the last of them needs it as the first did.
 fn covered<'a>(id: &StepId, runbook: &'a Runbook) -> Vec<&'a Step> {
-    let mut found = Vec::new();
-    for step in runbook.steps.iter().filter(|step| step.needs.contains(id)) {
-        if !looks_only(step) {
-            found.push(step);
+    let (mut found, mut from): (Vec<&Step>, Vec<&StepId>) = (Vec::new(), vec![id]);
+    while let Some(id) = from.pop() {
+        for step in runbook.steps.iter().filter(|step| step.needs.contains(id)) {
+            if !found.iter().any(|known| known.id == step.id) {
+                found.push(step);
+                from.push(&step.id);
+            }
         }
-        found.extend(covered(&step.id, runbook));
     }
+    found.retain(|step| !looks_only(step));
     found
 }
 
