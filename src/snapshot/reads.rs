@@ -52,6 +52,7 @@ impl Reads {
     /// the API versions that `take` asks for beside.
     pub fn of(runbook: &Runbook, discovered: &Discovered, others: &[Resource]) -> Self {
         let mut reads = Self::default();
+        reads.rights.extend(steps::lock_rights(runbook));
         // A delete asks them for webhooks, and discovery is made of them.
         reads.list(crd_resource(), None, true);
         reads.list(Resource::new("", "v1", "namespaces", "Namespace", false), None, false);

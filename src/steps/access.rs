@@ -36,10 +36,10 @@ pub(super) async fn observe(look: &Look<'_>) -> Rights {
             }
         }
     }
-    let lock = Some(look.runbook.cluster.lock_namespace.as_str());
-    for verb in ["get", "create", "update"] {
-        let changing = look.runbook.steps.iter().filter(|step| !step.task.is_gate()).map(|step| step.id.clone());
-        needed.insert(access(verb, "coordination.k8s.io", "leases", lock, None), changing.collect());
+    let changing = look.runbook.steps.iter().filter(|step| !step.task.is_gate()).map(|step| step.id.clone());
+    let changing: Vec<StepId> = changing.collect();
+    for access in lock_rights(look.runbook) {
+        needed.insert(access, changing.clone());
     }
     let mut answers = Rights::default();
     let reviews = needed.into_iter().map(async |(access, steps)| {
@@ -59,6 +59,12 @@ pub(super) async fn observe(look: &Look<'_>) -> Rights {
         }
     }
     answers
+}
+
+/// What the lock of an apply needs the right to do.
+pub fn lock_rights(runbook: &Runbook) -> Vec<Access> {
+    let namespace = Some(runbook.cluster.lock_namespace.as_str());
+    ["get", "create", "update"].map(|verb| access(verb, "coordination.k8s.io", "leases", namespace, None)).to_vec()
 }
 
 impl Rights {

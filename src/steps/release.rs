@@ -104,7 +104,11 @@ fn others<'a>(crd: &'a Crd, runbook: &'a Runbook) -> impl Iterator<Item = &'a Va
 /// Settled when nobody else owns a part of the conversion.
 pub fn decide(_task: &Release, seen: &Seen, world: &World<'_>) -> Decision {
     let held: Vec<&SeenCrd> = seen.crds.iter().filter(|seen| !seen.held.is_empty()).collect();
-    let mut decision = if held.is_empty() {
+    let unread = world.situation.survey.crds.iter().filter(|surveyed| !matches!(surveyed.crd, Ok(Some(_)))).count();
+    let mut decision = if held.is_empty() && unread > 0 {
+        // What could not be looked at is never fine.
+        Decision::pending(format!("not known: {unread} CRDs cannot be read"))
+    } else if held.is_empty() {
         Decision::settled(if seen.crds.is_empty() {
             format!("no CRD declares {}", world.runbook.upgrade.from)
         } else {

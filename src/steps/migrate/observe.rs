@@ -91,7 +91,7 @@ async fn rehearse(task: &Migrate, crd: &Crd, look: &Look<'_>, seen: &mut Seen) {
             (object, answer)
         }
     });
-    let mut answers = stream::iter(trials).buffer_unordered(WIDTH);
+    let mut answers = stream::iter(trials).buffered(WIDTH);
     let mut unasked = None;
     while let Some((object, answer)) = answers.next().await {
         match answer {

@@ -64,13 +64,22 @@ impl Ask for Yes {
     }
 }
 
+/// What is run: a plan alone, or apply after it, up to a step.
+enum Verb<'a> {
+    Plan,
+    Apply(Option<&'a str>),
+}
+
+/// What happens to the server.
+type Act = Arc<dyn Fn(&Server) + Send + Sync>;
+
 pub(super) struct Scene {
     pub(super) server: Server,
     pub(super) hands: Hands,
     pub(super) folder: PathBuf,
     pub(super) runbook: Runbook,
     pub(super) graph: StepGraph,
-    began: Mutex<Option<(String, Arc<dyn Fn(&Server) + Send + Sync>)>>,
+    began: Mutex<Option<(String, Act)>>,
 }
 
 impl Drop for Scene {
@@ -107,15 +116,15 @@ impl Scene {
     }
 
     pub(super) async fn plan(&self) -> Plan {
-        self.with(None).await.0
+        self.with(&Verb::Plan).await.0
     }
 
     /// Plans and applies, up to a step.
     pub(super) async fn apply(&self, to: Option<&str>) -> Ending {
-        self.with(Some(to)).await.1.expect("it was applied")
+        self.with(&Verb::Apply(to)).await.1.expect("it was applied")
     }
 
-    async fn with(&self, apply: Option<Option<&str>>) -> (Plan, Option<Ending>) {
+    async fn with(&self, verb: &Verb<'_>) -> (Plan, Option<Ending>) {
         let (writer, interrupt) = (self.writer(), Interrupt::default());
         let events = |event: &Event| {
             let Event::StepBegan { id, .. } = event else { return };
@@ -134,9 +143,12 @@ impl Scene {
             interrupt: &interrupt,
             events: &events,
         };
-        let to = apply.flatten().map(|id| StepId(id.into()));
+        let to = match verb {
+            Verb::Plan => None,
+            Verb::Apply(to) => to.map(|id| StepId(id.into())),
+        };
         let plan = session.plan(to.as_ref()).await.expect("the server answers");
-        if apply.is_none() {
+        if matches!(verb, Verb::Plan) {
             return (plan, None);
         }
         let options = Options { to, ..Options::default() };
