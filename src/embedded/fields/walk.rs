@@ -130,22 +130,44 @@ pub(super) fn merge(of: Type<'_>, old: Option<&Value>, new: Option<&Value>) -> O
     (!merged.is_empty()).then_some(Value::Array(merged))
 }
 
-/// Elements in the order of `new`; those of `old` alone stay before the shared element they preceded.
+/// Elements in the order of `new`; those of `old` alone where the server's own walk over both lists comes by them:
+/// after the last shared element that both lists agree on.
 fn order<'a>(old: &'a [(String, &Value)], new: &'a [(String, &Value)]) -> Vec<&'a str> {
-    let shared = |element: &str| find(old, element).is_some() && find(new, element).is_some();
-    let (mut left, mut right) = (old.iter().peekable(), new.iter().peekable());
+    let is_new = |element: &str| find(new, element).is_some();
+    let mut shared = new.iter().map(|(element, _)| element.as_str()).filter(|element| find(old, element).is_some());
+    let mut next = shared.next();
     let mut order: Vec<&str> = Vec::new();
-    loop {
-        // Elements that only the old list has come first, up to its next shared one.
-        while let Some((element, _)) =
-            left.next_if(|(element, _)| !shared(element) || order.contains(&element.as_str()))
-        {
-            if !shared(element) {
-                order.push(element);
+    let (mut left, mut right) = (0, 0);
+    while left < old.len() || right < new.len() {
+        let (ours, theirs) = (old.get(left), new.get(right));
+        if let (Some((ours, _)), Some((theirs, _))) = (ours, theirs) {
+            if ours == theirs {
+                order.push(theirs);
+                (left, right, next) = (left + 1, right + 1, shared.next());
+                continue;
+            }
+            if is_new(ours) && next.is_some_and(|next| next != ours) {
+                left += 1;
+                continue;
             }
         }
-        let Some((element, _)) = right.next() else { break };
-        order.push(element);
+        if let Some((ours, _)) = ours {
+            if !is_new(ours) {
+                order.push(ours);
+                left += 1;
+                continue;
+            }
+            if order.contains(&ours.as_str()) {
+                left += 1;
+            }
+        }
+        if let Some((theirs, _)) = theirs {
+            order.push(theirs);
+            right += 1;
+            if next == Some(theirs) {
+                next = shared.next();
+            }
+        }
     }
     order
 }

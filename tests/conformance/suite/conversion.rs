@@ -5,6 +5,7 @@ use super::prelude::*;
 checks! {
     touch_drops_what_the_new_schema_lacks: "a touch drops the fields that the new version's schema lacks, without a word",
     reading_hides_it_first: "until then they are in the bytes, readable at the old version and hidden at the new",
+    create_at_the_old_version: "created at the old version, fields that the storage version lacks are not stored, nor answered",
     dropped_fields_keep_the_generation: "losing fields to a touch is no change to the server: the generation stays",
     ratchet_maximum: "a value beyond a new maximum passes a touch and another change; changed itself it is 422",
     ratchet_required: "an object without a newly required field passes a touch, a stamp and another change",
@@ -32,6 +33,16 @@ async fn reading_hides_it_first(t: Target) -> Result<()> {
     assert_eq!(w.read("one").await?["spec"], json!({"size": 1}));
     assert_eq!(w.at(ALPHA).read("one").await?["spec"], json!({"size": 1, "old": "o"}));
     assert_eq!(w.stored("one").await?["spec"], json!({"size": 1, "old": "o"}));
+    Ok(())
+}
+
+async fn create_at_the_old_version(t: Target) -> Result<()> {
+    let w = t.define().spec_of(ALPHA, &json!({"size": {"type": "integer"}, "old": {"type": "string"}}));
+    let w = w.install().await?;
+    let made = w.at(ALPHA).create("one", &json!({"size": 1, "old": "o"})).await?;
+    assert_eq!(made["spec"], json!({"size": 1}));
+    assert_eq!(w.stored("one").await?["spec"], json!({"size": 1}));
+    assert_eq!(owned(&made, "seed"), &json!({"f:spec": {".": {}, "f:old": {}, "f:size": {}}}), "it is owned");
     Ok(())
 }
 

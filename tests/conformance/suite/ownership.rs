@@ -13,6 +13,11 @@ checks! {
     map_keys: "keys of a map are owned one by one; an atomic map whole",
     free_form: "under preserve-unknown-fields ownership goes as deep as the value",
     labels_and_finalizers: "labels, annotations and finalizers are divided in the same way",
+    order_of_items: "applied items come in the applier's order; those of others keep their place before what followed them",
+    parents_of_updates: "an update owns the maps and lists it makes, an apply only what it names; giving up leaves the rest",
+    fields_of_items_move: "an update takes a field of an item, and an item that is removed from everybody",
+    key_with_a_default: "a key that has a default identifies the item also where it is left out",
+    empty_values: "empty maps are owned, empty keyed lists are not; given up, only what nobody else owns goes",
     given_up_default_returns: "a removed field that has a default falls back to it",
 }
 
@@ -27,6 +32,14 @@ async fn widgets(t: &Target) -> Result<Widgets> {
                     "name": {"type": "string"}, "value": {"type": "string"},
                 }},
             },
+            "ports": {
+                "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["port", "protocol"],
+                "items": {"type": "object", "required": ["port", "protocol"], "properties": {
+                    "port": {"type": "integer"}, "protocol": {"type": "string", "default": "TCP"},
+                    "name": {"type": "string"},
+                }},
+            },
+            "pair": {"type": "object", "properties": {"x": {"type": "integer"}, "y": {"type": "integer"}}},
             "args": {"type": "array", "x-kubernetes-list-type": "atomic", "items": {"type": "string"}},
             "plain": {"type": "array", "items": {"type": "string"}},
             "tags": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
@@ -166,6 +179,89 @@ async fn labels_and_finalizers(t: Target) -> Result<()> {
     assert_eq!(
         (&less["metadata"]["labels"], &less["metadata"]["finalizers"]),
         (&json!({"b": "1"}), &json!(["x.test/b"]))
+    );
+    Ok(())
+}
+
+async fn order_of_items(t: Target) -> Result<()> {
+    let w = widgets(&t).await?;
+    let steps = [
+        ("argo", vec!["a", "b", "c"], vec!["a", "b", "c"]),
+        ("argo", vec!["c", "a", "b"], vec!["c", "a", "b"]),
+        ("flux", vec!["x", "b"], vec!["c", "a", "x", "b"]),
+        ("flux", vec!["b", "x"], vec!["c", "a", "b", "x"]),
+        ("argo", vec!["a", "z", "c"], vec!["a", "b", "x", "z", "c"]),
+        ("argo", vec!["c"], vec!["b", "x", "c"]),
+        ("flux", vec![], vec!["c"]),
+    ];
+    let items = |names: &[&str]| names.iter().map(|name| json!({"name": name})).collect::<Value>();
+    for (manager, sent, expected) in steps {
+        let spec = applied(&w, manager, json!({"env": items(&sent)})).await?;
+        assert_eq!(spec["env"], items(&expected), "{manager} {sent:?}");
+    }
+    assert_eq!(applied(&w, "argo", json!({})).await?, json!({}));
+    Ok(())
+}
+
+async fn parents_of_updates(t: Target) -> Result<()> {
+    let w = widgets(&t).await?;
+    let spec = json!({"extra": {"a": "1"}, "pair": {"x": 1}, "env": [{"name": "a", "value": "1"}]});
+    let made = w.create("one", &spec).await?;
+    let env = json!({".": {}, "k:{\"name\":\"a\"}": {".": {}, "f:name": {}, "f:value": {}}});
+    let all = json!({"f:spec": {
+        ".": {}, "f:mode": {}, "f:extra": {".": {}, "f:a": {}}, "f:pair": {".": {}, "f:x": {}}, "f:env": env,
+    }});
+    assert_eq!(owned(&made, "seed"), &all);
+    applied(&w, "argo", json!({"extra": {"b": "2"}, "pair": {"y": 2}, "env": [{"name": "b"}]})).await?;
+    assert_eq!(applied(&w, "argo", json!({})).await?, spec);
+    assert_eq!(owned(&w.read("one").await?, "seed"), &all);
+    let removed = w.merge_by("ctl", "one", &json!({"spec": {"extra": null}})).await?.ok()?;
+    assert_eq!(owned(&removed, "seed")["f:spec"].get("f:extra"), None);
+    assert_eq!(owned(&removed, "ctl"), &json!(null), "who removes owns nothing");
+    Ok(())
+}
+
+async fn fields_of_items_move(t: Target) -> Result<()> {
+    let w = widgets(&t).await?;
+    w.create("one", &json!({"env": [{"name": "a", "value": "1"}]})).await?;
+    let changed = json!({"spec": {"env": [{"name": "a", "value": "2"}, {"name": "b"}]}});
+    let changed = w.merge_by("ctl", "one", &changed).await?.ok()?;
+    let (a, b) = ("k:{\"name\":\"a\"}", "k:{\"name\":\"b\"}");
+    assert_eq!(owned(&changed, "seed")["f:spec"]["f:env"], json!({".": {}, a: {".": {}, "f:name": {}}}));
+    assert_eq!(owned(&changed, "ctl"), &json!({"f:spec": {"f:env": {a: {"f:value": {}}, b: {".": {}, "f:name": {}}}}}));
+    let removed = w.merge_by("third", "one", &json!({"spec": {"env": [{"name": "b"}]}})).await?.ok()?;
+    assert_eq!(owned(&removed, "seed")["f:spec"]["f:env"], json!({}));
+    assert_eq!(owned(&removed, "ctl"), &json!({"f:spec": {"f:env": {b: {".": {}, "f:name": {}}}}}));
+    Ok(())
+}
+
+async fn key_with_a_default(t: Target) -> Result<()> {
+    let w = widgets(&t).await?;
+    applied(&w, "argo", json!({"ports": [{"port": 80}, {"port": 80, "protocol": "UDP"}]})).await?;
+    let (tcp, udp) = ("k:{\"port\":80,\"protocol\":\"TCP\"}", "k:{\"port\":80,\"protocol\":\"UDP\"}");
+    assert_eq!(
+        owned(&w.read("one").await?, "argo")["f:spec"]["f:ports"],
+        json!({tcp: {".": {}, "f:port": {}}, udp: {".": {}, "f:port": {}, "f:protocol": {}}})
+    );
+    let named = applied(&w, "flux", json!({"ports": [{"port": 80, "protocol": "TCP", "name": "web"}]})).await?;
+    assert_eq!(named["ports"][0], json!({"port": 80, "protocol": "TCP", "name": "web"}));
+    let twice = json!({"ports": [{"port": 80}, {"port": 80}]});
+    let refusal = w.post(&w.manifest("two", &twice)).await?.refused(422)?;
+    assert_eq!(causes(&refusal), ["spec.ports[1]: Duplicate value: {\"port\":80,\"protocol\":\"TCP\"}"]);
+    Ok(())
+}
+
+async fn empty_values(t: Target) -> Result<()> {
+    let w = widgets(&t).await?;
+    let empty = json!({"extra": {}, "env": [], "pair": {}});
+    assert_eq!(applied(&w, "argo", empty.clone()).await?, empty);
+    assert_eq!(owned(&w.read("one").await?, "argo"), &json!({"f:spec": {"f:extra": {}, "f:pair": {}}}));
+    applied(&w, "flux", json!({"extra": {}})).await?;
+    assert_eq!(applied(&w, "argo", json!({})).await?, json!({"extra": {}, "env": []}));
+    let made = w.create("two", &empty).await?;
+    assert_eq!(
+        owned(&made, "seed"),
+        &json!({"f:spec": {".": {}, "f:mode": {}, "f:extra": {}, "f:env": {}, "f:pair": {}}})
     );
     Ok(())
 }
