@@ -19,6 +19,7 @@ checks! {
     stale_label_after_the_drop: "a write that does not relabel loses every owner before 1.37, and mends nothing from then on",
     relabel_after_the_drop: "relabel in the first write after the drop works on every release",
     dropping_all: "`[{}]` drops every entry; the next apply conflicts with `before-first-apply`",
+    not_through_the_status: "entries that are sent to the status subresource do not count",
     empty_list_and_null: "an empty list, or null, changes nothing",
     entries_that_cannot_be: "entries of an unknown operation are ignored; of an unknown version they cost all before 1.37",
     old_client_after_the_prune: "a client at the old version after the prune brings its entry back; bytes and storedVersions stay",
@@ -229,6 +230,15 @@ async fn dropping_all(t: Target) -> Result<()> {
     assert_eq!(refusal.message(), format!("Apply failed with 1 conflict: {words}: .spec.size"));
     let forced = w.apply("argo&force=true", "one", &json!({"size": 2})).await?.ok()?;
     assert_eq!(managers(&forced), ["argo Apply v1beta1", "before-first-apply Update v1beta1"]);
+    Ok(())
+}
+
+async fn not_through_the_status(t: Target) -> Result<()> {
+    let w = t.define().install().await?;
+    w.create("one", &json!({"size": 1})).await?;
+    let patch = json!({"metadata": {"managedFields": [{}]}, "status": {"ready": true}});
+    let written = t.merge(&format!("{}/status?fieldManager=ctl", w.path("one")), &patch).await?.ok()?;
+    assert_eq!(managers(&written), ["ctl Update v1beta1 status", "seed Update v1beta1"]);
     Ok(())
 }
 
