@@ -175,6 +175,21 @@ impl<'a> Type<'a> {
         }
     }
 
+    /// The keys of a keyed list.
+    pub(super) fn keys(self) -> Vec<&'a str> {
+        match self {
+            Self::Schema(schema) => {
+                let keys = super::super::json::items(schema, "/x-kubernetes-list-map-keys");
+                keys.iter().filter_map(Value::as_str).collect()
+            }
+            Self::BuiltIn(name) => {
+                let keyed = KEYED.iter().find(|(keyed, _)| *keyed == name);
+                keyed.map_or_else(Vec::new, |(_, keys)| keys.to_vec())
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// The path element of an element of a list of this type.
     pub(super) fn list_element(self, value: &Value) -> String {
         let keyed = |keys: &mut dyn Iterator<Item = (&str, Option<&Value>)>| {
@@ -184,18 +199,15 @@ impl<'a> Type<'a> {
         };
         match self {
             Self::Schema(schema) if schema["x-kubernetes-list-type"] == "map" => {
-                let keys = super::super::json::items(schema, "/x-kubernetes-list-map-keys");
                 let properties = &schema["items"]["properties"];
-                keyed(&mut keys.iter().filter_map(Value::as_str).map(|key| {
+                keyed(&mut self.keys().into_iter().map(|key| {
                     (key, value.get(key).or_else(|| properties.get(key).and_then(|property| property.get("default"))))
                 }))
             }
-            Self::BuiltIn(name) => {
-                let keys = KEYED.iter().find(|(keyed, _)| *keyed == name).map_or(&[][..], |(_, keys)| keys);
+            Self::BuiltIn(_) => {
                 let tcp = Value::from("TCP");
-                keyed(
-                    &mut keys.iter().map(|key| (*key, value.get(key).or_else(|| (*key == "protocol").then_some(&tcp)))),
-                )
+                let default = |key: &str| (key == "protocol").then_some(&tcp);
+                keyed(&mut self.keys().into_iter().map(|key| (key, value.get(key).or_else(|| default(key)))))
             }
             _ => format!("v:{value}"),
         }

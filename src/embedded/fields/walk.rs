@@ -236,6 +236,14 @@ fn unfit(of: Type<'_>, value: &Value, duplicates: Duplicates, path: &str) -> Opt
             let elements = elements(of, Some(value));
             elements.iter().enumerate().find_map(|(index, (element, item))| {
                 let written = written(element);
+                if element == "k:{}" {
+                    let keys: Vec<_> = of.keys().iter().map(|key| format!("{key:?}")).collect();
+                    let keys = keys.join(" ");
+                    return Some(format!(
+                        "{path}: element {index}: associative list with keys has an element that omits all key fields \
+                         [{keys}] (and doesn't have default values for any key fields)"
+                    ));
+                }
                 if duplicates == Duplicates::Refused && elements[..index].iter().any(|(earlier, _)| earlier == element)
                 {
                     return Some(format!("{path}: duplicate entries for key {written}"));

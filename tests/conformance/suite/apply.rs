@@ -8,7 +8,7 @@ checks! {
     conflict: "a field that another manager owns with another value: 409, cause and message name both",
     conflicts: "several conflicts are said at once, by manager",
     conflict_with_the_status: "a conflict names the subresource of the other entry",
-    equal_values_are_shared: "a field with an equal value is owned by both, without conflict",
+    equal_values_are_shared: "a field with an equal value is owned by both, without conflict; the new entry has no time",
     force: "force takes the field: value and ownership",
     own_updates_do_not_count: "an Update entry of the same manager conflicts, as another's does",
     needs_a_manager: "without a field manager it is 422",
@@ -102,6 +102,8 @@ async fn equal_values_are_shared(t: Target) -> Result<()> {
     let shared = w.apply("argo", "one", &json!({"size": 1})).await?.ok()?;
     assert_eq!(owned(&shared, "argo"), &json!({"f:spec": {"f:size": {}}}));
     assert_eq!(owned(&shared, "seed"), &json!({"f:spec": {".": {}, "f:size": {}}}));
+    let entry = entries(&shared).iter().find(|entry| entry["manager"] == "argo").ok_or("no entry")?;
+    assert_eq!(entry.get("time"), None, "nothing was written");
     Ok(())
 }
 

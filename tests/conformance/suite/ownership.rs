@@ -8,6 +8,7 @@ checks! {
     updated_since_is_kept: "a field that was changed by an update since is no longer the applier's to remove",
     list_items_by_key: "items of a map list are owned one by one; each manager removes its own",
     conflict_in_a_list_item: "a conflict in an item names it by its key",
+    ambiguous_items: "an item that is applied twice, or without its key, is 500 and named",
     atomic_list: "an atomic list, and one of no declared type, is owned and replaced whole",
     set_items: "items of a set are shared; one goes when no manager names it any more",
     map_keys: "keys of a map are owned one by one; an atomic map whole",
@@ -107,6 +108,24 @@ async fn conflict_in_a_list_item(t: Target) -> Result<()> {
     applied(&w, "argo", json!({"env": [{"name": "a", "value": "1"}]})).await?;
     let refusal = w.apply("flux", "one", &json!({"env": [{"name": "a", "value": "2"}]})).await?.refused(409)?;
     assert_eq!(causes(&refusal), [".spec.env[name=\"a\"].value: conflict with \"argo\""]);
+    Ok(())
+}
+
+async fn ambiguous_items(t: Target) -> Result<()> {
+    let w = widgets(&t).await?;
+    let words = format!("failed to create typed patch object (/one; {}, Kind=Widget): .spec", w.api_version());
+    for (spec, why) in [
+        (json!({"env": [{"name": "a"}, {"name": "a"}]}), "env: duplicate entries for key [name=\"a\"]"),
+        (json!({"tags": ["a", "a"]}), "tags: duplicate entries for key [=\"a\"]"),
+        (
+            json!({"env": [{"value": "1"}]}),
+            "env: element 0: associative list with keys has an element that omits all key fields [\"name\"] (and doesn't \
+             have default values for any key fields)",
+        ),
+    ] {
+        let refusal = w.apply("argo", "one", &spec).await?.refused(500)?;
+        assert_eq!(refusal.message(), format!("{words}.{why}"));
+    }
     Ok(())
 }
 
