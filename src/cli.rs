@@ -109,6 +109,9 @@ pub struct PlanArgs {
     /// Write the plan to this file, as JSON, beside printing it.
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+    /// Plan from this snapshot instead of the cluster, which is not asked.
+    #[arg(long, value_name = "FILE")]
+    pub snapshot: Option<PathBuf>,
     /// Exit 2 when something is to do or to wait for.
     #[arg(long)]
     pub detailed_exitcode: bool,

@@ -1,6 +1,6 @@
 //! Every error a command can end with, what to do about it, and its exit code.
 
-use std::io;
+use std::{io, path::PathBuf};
 
 use crate::{
     cluster::{ClusterError, Fault},
@@ -61,6 +61,16 @@ pub enum Error {
     /// A snapshot that cannot be used.
     #[error(transparent)]
     Snapshot(#[from] FormatError),
+    /// A snapshot that was taken for another runbook.
+    #[error("{} does not hold what {} looks at: {}", path.display(), runbook.display(), few(lacking))]
+    SnapshotLacks {
+        /// The snapshot.
+        path: PathBuf,
+        /// The runbook.
+        runbook: PathBuf,
+        /// What it lacks.
+        lacking: Vec<String>,
+    },
     /// A local file.
     #[error("{attempt}: {source}")]
     Local {
@@ -69,6 +79,16 @@ pub enum Error {
         /// Why not.
         source: io::Error,
     },
+}
+
+/// The first few, and how many more.
+fn few(texts: &[String]) -> String {
+    const NAMED: usize = 5;
+    let named = texts.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match texts.len().saturating_sub(NAMED) {
+        0 => named,
+        more => format!("{named} and {more} more"),
+    }
 }
 
 impl Error {
@@ -88,6 +108,9 @@ impl Error {
                     format!("{from} to {to}: sbx init {}", named.join(" "))
                 })
                 .collect(),
+            Self::SnapshotLacks { path, runbook, .. } => {
+                one(&format!("take it again: sbx snapshot {} -o {}", runbook.display(), path.display()))
+            }
             Self::OtherCluster { .. } => one("name the runbook's context, or change the runbook"),
             Self::Cluster(error) => match &error.fault {
                 Fault::Transport(_) | Fault::Timeout(_) => {
@@ -104,7 +127,7 @@ impl Error {
     /// How the program ends.
     pub fn exit_code(&self) -> ExitCode {
         match self {
-            Self::OtherCluster { .. } => ExitCode::Stale,
+            Self::OtherCluster { .. } | Self::SnapshotLacks { .. } => ExitCode::Stale,
             Self::NoStep { .. } | Self::NoApproval { .. } | Self::NoRunbook(_) | Self::SeveralUpgrades(_) => {
                 ExitCode::Usage
             }

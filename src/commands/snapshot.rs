@@ -19,6 +19,6 @@ pub(super) async fn run(args: SnapshotArgs, cluster: &ClusterArgs, terminal: &Te
             Error::Local { attempt: format!("write the snapshot to {}", args.output.display()), source }
         }
     })?;
-    terminal.err(&render::snapshot_text(&summary, &args.output, &terminal.page_err()));
+    terminal.err(&render::snapshot_text(&summary, &args.output, &runbook.path, &terminal.page_err()));
     Ok(ExitCode::Success)
 }

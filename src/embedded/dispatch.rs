@@ -29,6 +29,10 @@ impl State {
         let found = split(path);
         if let Some((api_version, parts)) = found.as_ref().filter(|(_, parts)| !parts.is_empty()) {
             if request.method == "POST" {
+                let review = matches!(*parts.as_slice(), ["selfsubjectreviews" | "selfsubjectaccessreviews"]);
+                if let Some(answer) = self.intercepted(record, false).filter(|_| review) {
+                    return Err(answer);
+                }
                 match *parts.as_slice() {
                     ["selfsubjectreviews"] => return Ok(Answer::Json(201, self.whoami(request))),
                     ["selfsubjectaccessreviews"] => {
@@ -37,7 +41,14 @@ impl State {
                     _ => {}
                 }
             }
-            let target = self.target(api_version, parts)?;
+            let target = match self.target(api_version, parts) {
+                Ok(target) => target,
+                Err(refusal) => {
+                    let read = if request.method == "GET" { "get" } else { "" };
+                    record.verb = read.into();
+                    return Err(self.intercepted(record, false).unwrap_or(refusal));
+                }
+            };
             return self.resource(&target, request, record);
         }
         record.verb = "get".into();
@@ -52,7 +63,7 @@ impl State {
             "/version" => self.version(),
             "/api" => Self::core_versions(),
             "/apis" => self.groups(),
-            "/metrics" => return Ok(Answer::Text(metrics(&self.requests))),
+            "/metrics" => return Ok(Answer::Text(metrics(&self.requests, &self.counted))),
             "/readyz" | "/livez" | "/healthz" => return Ok(Answer::Text("ok".into())),
             _ => match (found, path.strip_prefix("/apis/")) {
                 (Some((api_version, _)), _) => self.resources(api_version)?,

@@ -100,20 +100,29 @@ const COUNTED: &[&str] = &[
 /// The kinds every server has.
 pub(super) fn built_in() -> impl Iterator<Item = Kind> {
     BUILT_IN.iter().map(|&(group, version, plural, kind, namespaced, status)| {
-        let version =
-            Version { name: version.into(), served: true, storage: true, deprecated: false, status, schema: None };
-        Kind {
-            group: group.into(),
-            plural: plural.into(),
-            singular: kind.to_lowercase(),
-            short_names: Vec::new(),
-            kind: kind.into(),
-            list_kind: format!("{kind}List"),
-            namespaced,
-            versions: vec![version],
-            definition: None,
-        }
+        without_schema(group, version, plural, kind, namespaced, status)
     })
+}
+
+/// A kind that some servers have beside those: what it holds is not known, so anything goes.
+pub(super) fn foreign(group: &str, version: &str, plural: &str, kind: &str, namespaced: bool) -> Kind {
+    without_schema(group, version, plural, kind, namespaced, true)
+}
+
+fn without_schema(group: &str, version: &str, plural: &str, kind: &str, namespaced: bool, status: bool) -> Kind {
+    let version =
+        Version { name: version.into(), served: true, storage: true, deprecated: false, status, schema: None };
+    Kind {
+        group: group.into(),
+        plural: plural.into(),
+        singular: kind.to_lowercase(),
+        short_names: Vec::new(),
+        kind: kind.into(),
+        list_kind: format!("{kind}List"),
+        namespaced,
+        versions: vec![version],
+        definition: None,
+    }
 }
 
 impl Kind {

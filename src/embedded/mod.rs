@@ -158,9 +158,31 @@ impl Server {
         self.state().kind_named(resource).is_some()
     }
 
-    /// Counts requests that were answered elsewhere, in the audit log and the metric.
-    pub fn remember(&self, requests: impl IntoIterator<Item = RequestRecord>) {
-        self.state().requests.extend(requests);
+    /// Fills the cache of a resource at every served version, as lists at each do.
+    pub fn warm(&self, resource: &str) {
+        let mut state = self.state();
+        let Some(kind) = state.kind_named(resource) else { return };
+        for version in kind.versions.iter().filter(|version| version.served) {
+            // A cache that cannot be filled does not run.
+            let _ = state.warm(&kind, &version.name);
+        }
+    }
+
+    /// Counts in the metric what was answered elsewhere so many times.
+    pub fn count(&self, request: RequestRecord, times: u64) {
+        self.state().counted.push((request, times));
+    }
+
+    /// Serves a kind that comes with another server. One that is there already stays as it is.
+    pub fn serve(&self, api_version: &str, plural: &str, kind: &str, namespaced: bool) {
+        let (group, version) = json::split_api_version(api_version);
+        let found = kinds::foreign(group, version, plural, kind, namespaced);
+        self.state().kinds.entry(found.table()).or_insert_with(|| Arc::new(found));
+    }
+
+    /// Serves of the kinds without a definition only those that are meant, by group and plural.
+    pub fn serve_only(&self, meant: impl Fn(&str, &str) -> bool) {
+        self.state().kinds.retain(|(group, plural), kind| kind.definition.is_some() || meant(group, plural));
     }
 
     /// Forgets what was asked so far.

@@ -29,6 +29,8 @@ pub struct RequestRecord {
     pub apply: bool,
     /// Whether it was a dry run.
     pub dry_run: bool,
+    /// Whether metadata alone was asked for.
+    pub metadata_only: bool,
     /// The field manager it names; empty for none.
     pub field_manager: String,
     /// HTTP status of the answer; 0 while it is under way.
@@ -60,10 +62,12 @@ impl RequestRecord {
     }
 }
 
-/// `apiserver_request_total`, in the text format of the metrics path.
-pub(super) fn metrics(requests: &[RequestRecord]) -> String {
+/// `apiserver_request_total`, in the text format of the metrics path. `before`: what was counted elsewhere.
+pub(super) fn metrics(requests: &[RequestRecord], before: &[(RequestRecord, u64)]) -> String {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
-    for request in requests.iter().filter(|request| !request.resource.is_empty()) {
+    let all = before.iter().map(|(request, times)| (request, *times));
+    let all = all.chain(requests.iter().map(|request| (request, 1)));
+    for (request, times) in all.filter(|(request, _)| !request.resource.is_empty()) {
         let verb = match request.verb.as_str() {
             "create" => "POST".into(),
             "update" => "PUT".into(),
@@ -86,7 +90,7 @@ pub(super) fn metrics(requests: &[RequestRecord]) -> String {
             request.subresource,
             request.version,
         );
-        *counts.entry(labels).or_default() += 1;
+        *counts.entry(labels).or_default() += times;
     }
     let mut text = String::from(
         "# HELP apiserver_request_total [STABLE] Counter of apiserver requests broken out for each verb, dry run \

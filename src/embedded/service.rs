@@ -47,6 +47,7 @@ impl State {
             user: request.user.clone(),
             path: request.path.clone(),
             dry_run: request.parameter("dryRun") == "All",
+            metadata_only: request.accept.contains("as=PartialObjectMetadata"),
             field_manager: request.parameter("fieldManager").into(),
             ..RequestRecord::default()
         };

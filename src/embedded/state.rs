@@ -78,6 +78,8 @@ pub(super) struct State {
     pub(super) access: Access,
     pub(super) now: Now,
     pub(super) requests: Vec<RequestRecord>,
+    /// What was counted elsewhere, and how often.
+    pub(super) counted: Vec<(RequestRecord, u64)>,
     pub(super) intercept: Option<Intercept>,
     pub(super) watchers: Vec<Watcher>,
     /// What the request under way is to be warned of.
@@ -101,6 +103,7 @@ impl State {
             access: Access::default(),
             now: Arc::new(Timestamp::now),
             requests: Vec::new(),
+            counted: Vec::new(),
             intercept: None,
             watchers: Vec::new(),
             warnings: Vec::new(),

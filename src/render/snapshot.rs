@@ -2,14 +2,20 @@
 
 use std::path::Path;
 
-use super::{View, escape::visible, styles::Role, words::plural, wrap::hang};
+use super::{
+    View,
+    escape::{shell_word, visible},
+    styles::Role,
+    words::plural,
+    wrap::hang,
+};
 use crate::snapshot::Summary;
 
 /// Refusals that are named; the rest is counted.
 const NAMED: usize = 12;
 
-/// What was taken and what was left out.
-pub fn snapshot_text(summary: &Summary, file: &Path, view: &View) -> String {
+/// What was taken and what was left out, and what can be done with it.
+pub fn snapshot_text(summary: &Summary, file: &Path, runbook: &Path, view: &View) -> String {
     let shown = file.display().to_string();
     let size = match summary.bytes {
         bytes if bytes < 10 << 10 => format!("{bytes} bytes"),
@@ -39,7 +45,7 @@ pub fn snapshot_text(summary: &Summary, file: &Path, view: &View) -> String {
         plural(summary.other_crds, "other CRD"),
     ));
     say(&format!(
-        "left out: {} now placeholders (environment, arguments, annotations, status texts); no Secret's data was asked for",
+        "left out: {} now placeholders (Secrets, environment, arguments, annotations, status texts)",
         plural(summary.replaced, "value"),
     ));
     if !summary.denied.is_empty() {
@@ -50,6 +56,10 @@ pub fn snapshot_text(summary: &Summary, file: &Path, view: &View) -> String {
         if summary.denied.len() > NAMED {
             lines.push(format!("    and {} more; look for \"denied\" in the file", summary.denied.len() - NAMED));
         }
+    }
+    let (runbook, file) = (shell_word(&runbook.to_string_lossy()), shell_word(&shown));
+    for verb in ["plan", "rehearse"] {
+        lines.push(view.styles.paint(Role::Command, &format!("Next: sbx {verb} {runbook} --snapshot {file}")));
     }
     lines.join("\n") + "\n"
 }

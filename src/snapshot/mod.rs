@@ -18,6 +18,7 @@
 
 mod format;
 mod load;
+mod offline;
 mod pairs;
 mod reads;
 mod redact;
@@ -25,6 +26,7 @@ mod take;
 
 pub use format::{Access, Denied, FormatError, Header, Line, Lines, Record, Requests, RunbookIdentity, Served, Taken};
 pub use load::{built_in, load};
+pub use offline::Offline;
 pub use reads::{Read, Reads};
 pub use redact::{Keep, Redactor};
 pub use take::{Summary, TakeError, take};

@@ -3,7 +3,8 @@
 //!
 //! The server lists by key, whatever the version, so the lists run in step. Where they do not (a
 //! record was made in between, or one that cannot be converted fails a list), the record is asked
-//! for by name.
+//! for by name. A list can also be answered from a cache that was filled while the conversion still
+//! worked: the first record is asked for by name, and where that fails, all are.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -39,6 +40,8 @@ struct Column<'a> {
     failed: Option<ClusterError>,
     /// Requests by name that failed.
     failures: usize,
+    /// Why the first record could not be read by name although it was listed.
+    suspect: Option<Refusal>,
 }
 
 impl<'a> Pairs<'a> {
@@ -57,6 +60,7 @@ impl<'a> Pairs<'a> {
                 ended: false,
                 failed: None,
                 failures: 0,
+                suspect: None,
             }
         };
         let columns = served.into_iter().map(column).collect();
@@ -78,10 +82,39 @@ impl<'a> Pairs<'a> {
                     self.beside(index, &object, &mut record).await?;
                 }
             }
+            for index in 0..self.columns.len() {
+                self.probe(index, &object, &mut record).await?;
+            }
             record.at.insert(self.columns[lead].version.clone(), object);
             return Ok(Some(record));
         }
         Ok(None)
+    }
+
+    /// Asks for a record that was listed by name: the first one, and all when that cannot be read.
+    async fn probe(&mut self, index: usize, object: &Object, record: &mut Record) -> Result<(), ClusterError> {
+        let is_first = self.seen.len() == 1;
+        let column = &mut self.columns[index];
+        if column.failed.is_some() || !(is_first || column.suspect.is_some()) {
+            return Ok(());
+        }
+        if let Some(refusal) = column.suspect.as_ref().filter(|_| column.failures >= FAILURES) {
+            record.unreadable.insert(column.version.clone(), refusal.clone());
+            return Ok(());
+        }
+        match self.reader.get_metadata(&column.resource, object.namespace(), object.name()).await {
+            Ok(_) => {}
+            Err(error) => {
+                let Some(status) = error.status() else { return Err(error) };
+                let refusal = Refusal::from(status);
+                if error.is_conversion() {
+                    column.suspect = Some(refusal.clone());
+                }
+                column.failures += 1;
+                record.unreadable.insert(column.version.clone(), refusal);
+            }
+        }
+        Ok(())
     }
 
     /// Versions whose list failed, and the server's answer.

@@ -32,8 +32,12 @@ pub struct Read {
 pub struct Reads {
     /// Objects and collections.
     pub reads: BTreeSet<Read>,
+    /// Lists of records within a namespace: the records are taken elsewhere, but the list may fail on its own.
+    pub within: BTreeSet<Read>,
     /// Kinds among which children of the upgrade's objects are looked for.
     pub children: Vec<Resource>,
+    /// Paths of Secrets whose values would be compared: those are never taken.
+    pub withheld: BTreeSet<String>,
     /// Access reviews.
     pub rights: BTreeSet<Access>,
     /// Whether the API server's metrics are read.
@@ -52,12 +56,11 @@ impl Reads {
     /// the API versions that `take` asks for beside.
     pub fn of(runbook: &Runbook, discovered: &Discovered, others: &[Resource]) -> Self {
         let mut reads = Self::default();
-        reads.rights.extend(steps::lock_rights(runbook));
         // A delete asks them for webhooks, and discovery is made of them.
         reads.list(crd_resource(), None, true);
         reads.list(Resource::new("", "v1", "namespaces", "Namespace", false), None, false);
+        reads.rights.extend(steps::needed(runbook).into_keys());
         for step in &runbook.steps {
-            reads.rights.extend(steps::rights(step, runbook));
             match &step.task {
                 Task::Client(task) => reads.client(task),
                 Task::Writers(_) => reads.metrics = true,
@@ -135,13 +138,22 @@ impl Reads {
         let holds_secret = match &task.target {
             DeleteTarget::Objects(objects) => {
                 self.named(objects, namespace, discovered);
+                for secret in objects.iter().filter(|named| named.kind == "Secret") {
+                    // What keys it has; their values are replaced.
+                    self.get(Resource::new("", "v1", "secrets", "Secret", true), namespace, &secret.name, true);
+                }
                 objects.iter().any(|named| named.kind == "Secret")
             }
             DeleteTarget::Matching { resource: name, .. } => {
-                if !runbook.upgrade.crds.contains(name)
-                    && let Some(resource) = discovered.resources.iter().find(|resource| resource.name() == *name)
-                {
-                    self.list(resource.clone(), namespace, true);
+                let resource = discovered.resources.iter().find(|resource| resource.name() == *name).cloned();
+                if let Some(resource) = resource {
+                    if runbook.upgrade.crds.contains(name) {
+                        let resource = resource.at(&runbook.upgrade.to);
+                        let namespace = namespace.map(Into::into);
+                        self.within.insert(Read { resource, namespace, name: None, whole: true });
+                    } else {
+                        self.list(resource, namespace, true);
+                    }
                 }
                 name == "secrets"
             }
@@ -156,6 +168,9 @@ impl Reads {
         let is_it =
             |resource: &&Resource| resource.kind == object.kind() && resource.api_version() == object.api_version();
         if let Some(resource) = discovered.resources.iter().chain(others).find(is_it) {
+            if resource.group.is_empty() && resource.kind == "Secret" {
+                self.withheld.insert(resource.path(object.namespace(), Some(object.name())));
+            }
             self.get(resource.clone(), object.namespace(), object.name(), true);
         }
     }

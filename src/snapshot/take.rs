@@ -1,11 +1,6 @@
 //! From a cluster to a file: every read that the steps make, once, and each answer in a line.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    io,
-    path::Path,
-    time::Duration,
-};
+use std::{collections::BTreeMap, io, path::Path, time::Duration};
 
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
@@ -101,6 +96,14 @@ pub async fn take(reader: &Reader, runbook: &Runbook, path: &Path) -> Result<Sum
     ordered.sort_by_key(|read| (!read.whole, read.name.is_none()));
     for read in ordered {
         taker.read(read).await?;
+    }
+    for read in &reads.within {
+        taker.within(read).await?;
+    }
+    for path in &reads.withheld {
+        let message = "a snapshot holds no Secret's values, so they cannot be compared".into();
+        let refusal = Refusal { code: 403, reason: "Redacted".into(), message };
+        taker.out.add(&Line::Denied(Denied { get: path.clone(), whole: true, refusal }))?;
     }
     for resource in &reads.children {
         if taker.children(resource).await? {
@@ -215,14 +218,13 @@ impl Taker<'_> {
 
     async fn records(&mut self, crd: &Crd) -> Result<(), TakeError> {
         let mut pairs = Pairs::new(self.reader, crd, &self.runbook.upgrade.to);
-        let (mut count, mut unreadable) = (0, BTreeSet::new());
+        let mut count = 0;
         while let Some(mut record) = pairs.next().await? {
             count += 1;
             for object in record.at.values_mut() {
                 self.redactor.object(object);
             }
             self.summary.unreadable += usize::from(!record.unreadable.is_empty());
-            unreadable.extend(record.unreadable.keys().cloned());
             self.out.add(&Line::Record(record))?;
         }
         let failed: Vec<(Resource, ClusterError)> =
@@ -231,17 +233,11 @@ impl Taker<'_> {
         for version in crd.versions.iter().filter(|version| version.served) {
             let resource = crd.resource(&version.name);
             let read = Read { resource, namespace: None, name: None, whole: true };
-            match failed.iter().find(|(resource, _)| resource.version == version.name) {
-                // The records that cannot be converted are there, and fail a list as they do now.
-                Some((_, error)) if error.is_conversion() && unreadable.contains(&version.name) => {
-                    self.summary.denied.push(error.to_string());
-                    self.taken(&read, count)?;
-                }
-                Some((_, error)) => self.denied(&read.path(), false, error.clone())?,
-                None => {
-                    at.push(version.name.clone());
-                    self.taken(&read, count)?;
-                }
+            if let Some((_, error)) = failed.iter().find(|(resource, _)| resource.version == version.name) {
+                self.denied(&read.path(), false, error.clone())?;
+            } else {
+                at.push(version.name.clone());
+                self.taken(&read, count)?;
             }
         }
         self.summary.records.push((crd.name().into(), count, at));
@@ -249,18 +245,9 @@ impl Taker<'_> {
     }
 
     async fn read(&mut self, read: &Read) -> Result<(), TakeError> {
-        if read.name.is_none() {
-            return self.list(read).await;
-        }
-        let (namespace, name) = (read.namespace.as_deref(), read.name.as_deref().unwrap_or_default());
-        let is_secret = read.resource.group.is_empty() && read.resource.kind == "Secret";
-        if is_secret && read.whole {
-            let message = "a snapshot holds no Secret's data".into();
-            let refusal = Refusal { code: 403, reason: "Redacted".into(), message };
-            self.out.add(&Line::Denied(Denied { get: read.path(), whole: true, refusal }))?;
-        }
-        let whole = read.whole && !is_secret;
-        let answer = if whole {
+        let Some(name) = &read.name else { return self.list(read).await };
+        let namespace = read.namespace.as_deref();
+        let answer = if read.whole {
             self.reader.get(&read.resource, namespace, name).await
         } else {
             self.reader.get_metadata(&read.resource, namespace, name).await
@@ -269,9 +256,9 @@ impl Taker<'_> {
             Ok(object) => {
                 let found = usize::from(object.is_some());
                 if let Some(object) = object {
-                    self.write(object, whole)?;
+                    self.write(object, read.whole)?;
                 }
-                Ok(self.taken(&Read { whole, ..read.clone() }, found)?)
+                Ok(self.taken(read, found)?)
             }
             Err(error) => self.denied(&read.path(), false, error),
         }
@@ -298,6 +285,19 @@ impl Taker<'_> {
                 Ok(None) => return Ok(self.taken(read, count)?),
                 // What is not served has no objects.
                 Err(error) if error.is_not_found() => return Ok(self.taken(read, 0)?),
+                Err(error) => return self.denied(&read.path(), false, error),
+            }
+        }
+    }
+
+    /// Notes whether a list of records within a namespace succeeds; they are written already.
+    async fn within(&mut self, read: &Read) -> Result<(), TakeError> {
+        let mut pages = self.reader.pages(&read.resource, read.namespace.as_deref(), Content::Metadata);
+        let mut count = 0;
+        loop {
+            match pages.next().await {
+                Ok(Some(page)) => count += page.len(),
+                Ok(None) => return Ok(self.taken(read, count)?),
                 Err(error) => return self.denied(&read.path(), false, error),
             }
         }

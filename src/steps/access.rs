@@ -25,24 +25,29 @@ pub struct Rights {
     pub writes: bool,
 }
 
-/// Asks for every right that any step needs.
-pub(super) async fn observe(look: &Look<'_>) -> Rights {
+/// Every right that any step needs, with the steps that need it.
+pub fn needed(runbook: &Runbook) -> BTreeMap<Access, Vec<StepId>> {
     let mut needed: BTreeMap<Access, Vec<StepId>> = BTreeMap::new();
-    for step in &look.runbook.steps {
-        for access in rights(step, look.runbook) {
+    for step in &runbook.steps {
+        for access in rights(step, runbook) {
             let steps = needed.entry(access).or_default();
             if !steps.contains(&step.id) {
                 steps.push(step.id.clone());
             }
         }
     }
-    let changing = look.runbook.steps.iter().filter(|step| !step.task.is_gate()).map(|step| step.id.clone());
+    let changing = runbook.steps.iter().filter(|step| !step.task.is_gate()).map(|step| step.id.clone());
     let changing: Vec<StepId> = changing.collect();
-    for access in lock_rights(look.runbook) {
+    for access in lock_rights(runbook) {
         needed.insert(access, changing.clone());
     }
+    needed
+}
+
+/// Asks for every right that any step needs.
+pub(super) async fn observe(look: &Look<'_>) -> Rights {
     let mut answers = Rights::default();
-    let reviews = needed.into_iter().map(async |(access, steps)| {
+    let reviews = needed(look.runbook).into_iter().map(async |(access, steps)| {
         let answer = look.reader.may(&access).await;
         (access, steps, answer)
     });
@@ -62,7 +67,7 @@ pub(super) async fn observe(look: &Look<'_>) -> Rights {
 }
 
 /// What the lock of an apply needs the right to do.
-pub fn lock_rights(runbook: &Runbook) -> Vec<Access> {
+fn lock_rights(runbook: &Runbook) -> Vec<Access> {
     let namespace = Some(runbook.cluster.lock_namespace.as_str());
     ["get", "create", "update"].map(|verb| access(verb, "coordination.k8s.io", "leases", namespace, None)).to_vec()
 }

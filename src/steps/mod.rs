@@ -44,7 +44,7 @@ pub mod trial;
 pub mod well_known;
 pub mod writers;
 
-pub use access::{Rights, lock_rights};
+pub use access::{Rights, needed};
 pub use assemble::{is_over, plan};
 pub use interrupt::Interrupt;
 pub use pace::Pace;

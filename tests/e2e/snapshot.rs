@@ -7,7 +7,7 @@ use std::path::Path;
 
 use libtest_mimic::Trial;
 use sbx::snapshot::{Line, Lines};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::fixture_scenario;
 use crate::support::Result;
@@ -25,6 +25,7 @@ const FILE: &str = "cluster.snapshot";
 /// The tests of this file.
 pub fn scenarios(release: &Release, truth: Truth) -> Vec<Trial> {
     let mut trials = vec![fixture_scenario(release, truth, "snapshot::secrets_stay_at_home", secrets)];
+    trials.push(fixture_scenario(release, truth, "snapshot::an_offline_plan_is_the_plan", offline));
     if truth == Truth::Small {
         trials.push(fixture_scenario(release, truth, "snapshot::what_cannot_be_read_is_noted", denied));
         trials.push(fixture_scenario(
@@ -218,7 +219,7 @@ async fn unreadable(mut fixture: Fixture) -> Result<()> {
     fixture.plane.stop_api_server();
     fixture.plane.start_api_server().await?;
     let api = fixture.plane.api("cluster").await?;
-    let one = CLAIMS.object("v1beta1", "ai", "shell");
+    let (one, other) = (CLAIMS.object("v1beta1", "ai", "shell"), CLAIMS.object("v1beta1", "ai", "notebook"));
     crate::support::eventually("the conversion fails", async || Ok(api.get(&one).await.is_err())).await?;
     let sbx = Sbx::new(&fixture.plane, "admin")?;
     sbx.run(&["snapshot", &shipped(), "-o", FILE]).await?.ended(0)?.says("1 record cannot be read at every version")?;
@@ -236,5 +237,90 @@ async fn unreadable(mut fixture: Fixture) -> Result<()> {
     assert_eq!(culprits[0].at["v1alpha1"].name(), "shell");
     let words = &culprits[0].unreadable["v1beta1"].message;
     assert!(words.contains("panic in conversion of shell"), "{words}");
+    same_plan(&fixture, "admin", &shipped()).await?;
+
+    fixture.webhook.set(Mode::Stopped);
+    crate::support::eventually("no conversion works", async || Ok(api.get(&other).await.is_err())).await?;
+    same_plan(&fixture, "admin", &shipped()).await
+}
+
+/// The plan as JSON, less what is another one by its nature: its time, and that it is offline.
+async fn planned(sbx: &Sbx, words: &[&str]) -> Result<Value> {
+    let ran = sbx.run(&[&["plan", "--format", "json"], words].concat()).await?;
+    let mut plan: Value =
+        serde_json::from_str(&without_revisions(&ran.out)).map_err(|error| format!("{error}: {ran:?}"))?;
+    plan["created_at"] = Value::Null;
+    // Every other note is compared by its words.
+    plan["summary"]["findings"]["notes"] = Value::Null;
+    plan["exit"] = ran.code.into();
+    let findings = plan["diagnostics"].as_array_mut().ok_or("no findings")?;
+    let offline = findings.iter().position(|finding| {
+        finding["text"]
+            .as_str()
+            .is_some_and(|text| text.starts_with("offline: planned from cluster.snapshot, taken 20"))
+    });
+    assert_eq!(offline.map(|at| findings.remove(at)).is_some(), words.contains(&"--snapshot"), "{findings:?}");
+    Ok(plan)
+}
+
+/// Words of 1.37 name etcd's revision of a record, which no snapshot can know.
+fn without_revisions(text: &str) -> String {
+    let mut parts = text.split("revision=");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + "revision=N" + part.trim_start_matches(|char: char| char.is_ascii_digit()))
+}
+
+async fn same_plan(fixture: &Fixture, user: &str, runbook: &str) -> Result<()> {
+    let sbx = Sbx::new(&fixture.plane, user)?;
+    sbx.run(&["snapshot", runbook, "-o", FILE]).await?.ended(0)?;
+    let live = planned(&sbx, &[runbook]).await?;
+    let asked = fixture.plane.audit(user).await?.len();
+    let offline = planned(&sbx, &[runbook, "--snapshot", FILE, "--kubeconfig", "nowhere"]).await?;
+    assert_eq!(fixture.plane.audit(user).await?.len(), asked, "{user}: the cluster is not asked");
+    assert!(live == offline, "{user}\n{}", differences(&live, &offline));
+    Ok(())
+}
+
+/// Lines that only one of two values has.
+fn differences(live: &Value, offline: &Value) -> String {
+    let [live, offline] = [live, offline].map(|plan| format!("{plan:#}"));
+    let only = |one: &str, other: &str, sign: char| -> Vec<String> {
+        let known: BTreeSet<&str> = other.lines().collect();
+        one.lines().filter(|line| !known.contains(line)).map(|line| format!("{sign} {line}")).collect()
+    };
+    [only(&live, &offline, '-'), only(&offline, &live, '+')].concat().join("\n")
+}
+
+async fn offline(fixture: Fixture) -> Result<()> {
+    let runbook = shipped();
+    for user in ["admin", "reader", "nobody"] {
+        same_plan(&fixture, user, &runbook).await?;
+    }
+    let sbx = Sbx::new(&fixture.plane, "admin")?;
+    sbx.run(&["snapshot", &runbook, "-o", FILE]).await?.ended(0)?.says("Next: sbx rehearse")?;
+    sbx.run(&["rehearse", &runbook, "--snapshot", FILE]).await?.ended(0)?;
+    fixture.ship(&FLICKERD).await?;
+    fixture.ship(&GARRISON).await?;
+    leave_canaries(&fixture).await?;
+    fixture.roll_out(&GARRISON).await?;
+    same_plan(&fixture, "admin", &runbook).await?;
+    sbx.run(&["apply", &runbook, "--yes", "--to", "release"]).await?.ended(0)?;
+    same_plan(&fixture, "admin", &runbook).await?;
+    assert_eq!(fixture.play_argo_cd_merge().await?, []);
+    same_plan(&fixture, "admin", &runbook).await?;
+
+    // Another question than those it was taken for is not answered.
+    let text = fs::read_to_string(&runbook)?;
+    let other = sbx.folder().join("other.toml");
+    fs::write(&other, text.replace("Secret/agent-sandbox-webhook-certs", "Secret/others").replace("schemas", "s"))?;
+    sbx.run(&["snapshot", &runbook, "-o", FILE]).await?.ended(0)?;
+    let words = ["plan", "other.toml", "--snapshot", FILE];
+    let path = "/api/v1/namespaces/agent-sandbox-system/secrets/others";
+    sbx.run(&words).await?.ended(4)?.says(path)?.says("take it again: sbx snapshot other.toml -o cluster.snapshot")?;
+    fs::write(&other, text.replace("admin@pitower", "admin@elsewhere"))?;
+    sbx.run(&words).await?.ended(4)?.says("a snapshot of context admin@pitower answers")?;
+    let whole = fs::read_to_string(sbx.folder().join(FILE))?;
+    fs::write(sbx.folder().join(FILE), &whole[..whole.len() / 2])?;
+    sbx.run(&["plan", &runbook, "--snapshot", FILE]).await?.ended(1)?.says("copy or take it again")?;
     Ok(())
 }

@@ -110,7 +110,8 @@ async fn rehearse(task: &Migrate, crd: &Crd, look: &Look<'_>, seen: &mut Seen) {
             Err(error) if error.is_conflict() || error.is_not_found() || error.is_recreated() => {}
             // A server that is busy or restarts says nothing about the record.
             Err(error) if error.is_forbidden() || (error.may_heal() && !error.is_conversion()) => {
-                unasked = Some(error.words());
+                // The first in the list's order: the same cluster gives the same words.
+                unasked.get_or_insert_with(|| error.words());
             }
             Err(error) => seen.refused.push(Refused {
                 object: object.reference(),
