@@ -87,6 +87,7 @@ fn scenarios(release: &Release) -> Result<Vec<Trial>> {
     let mut trials = control_plane::scenarios(release);
     trials.extend(conformance::scenarios(release)?);
     trials.extend(init::scenarios_from_nothing(release));
+    trials.extend(snapshot::scenarios_from_nothing(release));
     for truth in [Truth::Small, Truth::Upstream].into_iter().filter(|truth| truth.present()) {
         trials.extend(before::scenarios(release, truth));
         trials.extend(by_hand::scenarios(release, truth));

@@ -5,20 +5,21 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use futures::{StreamExt, TryStreamExt};
 use libtest_mimic::Trial;
 use sbx::snapshot::{Line, Lines};
 use serde_json::{Value, json};
 
-use crate::fixture_scenario;
 use crate::support::Result;
 use crate::support::api::Resource;
-use crate::support::control_plane::Release;
+use crate::support::control_plane::{ControlPlane, Release};
 use crate::support::fixture::{
     APPLICATION, APPLICATIONS, CANARY, CLAIMS, CRDS, FLICKERD, Fixture, GARRISON, KINDS, OLD_CHILDREN, SANDBOXES,
     Truth, crd_path,
 };
-use crate::support::sbx::{Sbx, shipped};
+use crate::support::sbx::{Sbx, memory, shipped};
 use crate::support::webhook::{Mode, state_annotation};
+use crate::{fixture_scenario, scenario};
 
 const FILE: &str = "cluster.snapshot";
 
@@ -72,6 +73,14 @@ async fn leave_canaries(fixture: &Fixture) -> Result<()> {
     env.push(json!({"name": "KEEP_TOKEN", "value": CANARY}));
     api.replace(&GARRISON.path(), "somebody", &deployment).await?;
     Ok(())
+}
+
+/// The tests on an empty cluster.
+pub fn scenarios_from_nothing(release: &Release) -> Vec<Trial> {
+    // What a file costs depends on no release.
+    let is_meant = release.name == "v1.36";
+    let trial = || scenario(release, "snapshot::ten_thousand_records_cost_no_memory", many);
+    is_meant.then(trial).into_iter().collect()
 }
 
 fn read(path: &Path) -> Result<Vec<Line>> {
@@ -322,5 +331,83 @@ async fn offline(fixture: Fixture) -> Result<()> {
     let whole = fs::read_to_string(sbx.folder().join(FILE))?;
     fs::write(sbx.folder().join(FILE), &whole[..whole.len() / 2])?;
     sbx.run(&["plan", &runbook, "--snapshot", FILE]).await?.ended(1)?.says("copy or take it again")?;
+    Ok(())
+}
+
+/// Takes a snapshot; its size in KiB, and the most memory that took.
+async fn peak(sbx: &Sbx) -> Result<(u64, u64)> {
+    let taking = sbx.start(&["snapshot", "draft.toml", "-o", FILE])?;
+    let (most, ended) = (std::sync::atomic::AtomicU64::new(0), std::sync::atomic::AtomicBool::new(false));
+    let pid = taking.pid().ok_or("it has ended")?;
+    let (ran, ()) = tokio::join!(
+        async {
+            let ran = taking.end().await;
+            ended.store(true, std::sync::atomic::Ordering::Relaxed);
+            ran
+        },
+        async {
+            while !ended.load(std::sync::atomic::Ordering::Relaxed) {
+                most.fetch_max(memory(pid).unwrap_or_default(), std::sync::atomic::Ordering::Relaxed);
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+        }
+    );
+    ran?.ended(0)?;
+    Ok((fs::metadata(sbx.folder().join(FILE))?.len() >> 10, most.into_inner()))
+}
+
+async fn many(release: Release) -> Result<()> {
+    const WIDGETS: Resource = Resource::new("demo.test", "widgets", "Widget");
+    let plane = ControlPlane::start(&release).await?;
+    let api = plane.api("cluster").await?;
+    let version = |name: &str, storage: bool| {
+        json!({
+            "name": name, "served": true, "storage": storage,
+            "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+        })
+    };
+    let crd = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": WIDGETS.crd()},
+        "spec": {
+            "group": WIDGETS.group, "scope": "Namespaced", "names": {"kind": WIDGETS.kind, "plural": WIDGETS.plural},
+            "versions": [version("v1", false), version("v2", true)],
+        },
+    });
+    api.apply(&crd_path(&WIDGETS.crd()), "kubectl", &crd).await?;
+    let list = WIDGETS.list("v2", "default");
+    crate::support::eventually("widgets served", async || Ok(api.get(&list).await.is_ok())).await?;
+    let make = async |from: usize, to: usize| -> Result<()> {
+        let made = futures::stream::iter(from..to).map(|number| {
+            let (api, list) = (&api, &list);
+            async move {
+                let widget = json!({
+                    "apiVersion": "demo.test/v2", "kind": "Widget", "metadata": {"name": format!("w-{number:05}")},
+                    "spec": {"text": "x".repeat(4000), "env": [{"name": "A", "value": format!("{CANARY}-{number}")}]},
+                });
+                api.create(list, "maker", &widget).await
+            }
+        });
+        made.buffer_unordered(16).try_for_each(|_| async { Ok(()) }).await?;
+        Ok(())
+    };
+    make(0, 1000).await?;
+    let sbx = Sbx::new(&plane, "admin")?;
+    sbx.run(&["init", "--crd", &WIDGETS.crd(), "-o", "draft.toml"]).await?.ended(0)?;
+    let (small, few) = peak(&sbx).await?;
+    make(1000, 10_000).await?;
+    let (large, many) = peak(&sbx).await?;
+    assert!(large > 9 * small, "{small} KiB, then {large} KiB");
+    let text = fs::read_to_string(sbx.folder().join(FILE))?;
+    assert_eq!(text.lines().filter(|line| line.starts_with("{\"record\"")).count(), 10_000);
+    assert!(!text.contains(CANARY));
+    // One page at each version, and 32 bytes of each value that was replaced.
+    assert!(many < few + 8 * 1024, "{few} KiB for 1,000 records, {many} KiB for 10,000");
+    let mut lines = 0;
+    for line in Lines::open(&sbx.folder().join(FILE))? {
+        lines += usize::from(matches!(line?, Line::Record(_)));
+    }
+    assert_eq!(lines, 10_000);
+    sbx.run(&["plan", "draft.toml", "--snapshot", FILE]).await?.ended(0)?.says("10000")?;
     Ok(())
 }

@@ -74,6 +74,11 @@ impl Sbx {
 }
 
 impl Running {
+    /// The process; none once it has ended.
+    pub fn pid(&self) -> Option<u32> {
+        self.child.id()
+    }
+
     /// Reads on until it has said `text`, on one line or wrapped over several.
     pub async fn says(&mut self, text: &str) -> Result<()> {
         let wait = async {
@@ -154,4 +159,11 @@ fn flat(text: &str) -> String {
 /// The shipped runbook.
 pub fn shipped() -> String {
     concat!(env!("CARGO_MANIFEST_DIR"), "/runbooks/v1.0.0.toml").into()
+}
+
+/// The most memory that a process has held so far, in KiB; none once it has ended.
+pub fn memory(pid: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.split_whitespace().next()?.parse().ok()
 }
