@@ -20,6 +20,7 @@
 //! | [`plan`] | the plan: plain data |
 //! | [`apply`] | the walk over the steps: lock, journal, approvals, waits |
 //! | [`snapshot`] | what the steps look at in one file, secrets left out; and back, into an API server in memory |
+//! | [`control_plane`] | a real etcd and kube-apiserver on loopback, started from their binaries |
 //! | [`draft`] | a runbook from what the live cluster shows |
 //! | [`render`] | data to text |
 //! | [`commands`] | one verb a file |
@@ -47,6 +48,7 @@ pub mod cli;
 pub mod clock;
 pub mod cluster;
 pub mod commands;
+pub mod control_plane;
 pub mod crd;
 pub mod diff;
 pub mod draft;

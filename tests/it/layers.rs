@@ -12,7 +12,7 @@ use std::{
 /// Modules from the bottom up. A module imports from rows above its own in this list, never from its
 /// own row or below.
 const LAYERS: [&[&str]; 11] = [
-    &["object", "suggest", "exit_code", "clock", "image", "cli", "embedded"],
+    &["object", "suggest", "exit_code", "clock", "image", "cli", "embedded", "control_plane"],
     &["crd", "fields", "files", "backup"],
     &["runbook"],
     &["graph", "cluster"],
@@ -29,10 +29,14 @@ const LAYERS: [&[&str]; 11] = [
 const NEVER: [(&str, &str); 2] = [("plan", "cluster"), ("render", "cluster")];
 
 /// Packages and the only places that name them.
-const HOMES: [(&str, &[&str]); 12] = [
-    ("kube", &["cluster/", "embedded/"]),
-    ("k8s_openapi", &["cluster/", "embedded/"]),
+const HOMES: [(&str, &[&str]); 16] = [
+    ("kube", &["cluster/", "embedded/", "control_plane/"]),
+    ("k8s_openapi", &["cluster/", "embedded/", "control_plane/"]),
     ("tower", &["cluster/", "embedded/"]),
+    ("rcgen", &["control_plane/"]),
+    ("tokio_rustls", &["control_plane/"]),
+    ("hyper", &["control_plane/"]),
+    ("hyper_util", &["control_plane/"]),
     ("clap", &["cli.rs", "commands/", "main.rs"]),
     ("clap_complete", &["cli.rs", "commands/completions.rs"]),
     ("petgraph", &["graph.rs"]),

@@ -1,6 +1,5 @@
 //! The bytes in etcd, read through its JSON gateway: what the API server really stored, not what it converts to.
 
-use http::Request;
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};
 
@@ -31,16 +30,13 @@ impl RawRecord {
     }
 }
 
-/// etcd's client address, over plain HTTP.
+/// What is stored.
 #[derive(Clone)]
-pub struct Etcd {
-    client: kube::Client,
-}
+pub struct Etcd(sbx::control_plane::Etcd);
 
 impl Etcd {
-    pub(super) fn new(url: &str) -> Result<Self> {
-        super::use_ring();
-        Ok(Self { client: kube::Client::try_from(kube::Config::new(url.parse()?))? })
+    pub(super) fn new(etcd: sbx::control_plane::Etcd) -> Self {
+        Self(etcd)
     }
 
     /// Every record whose key starts with `prefix`, by key.
@@ -48,26 +44,23 @@ impl Etcd {
         let mut end = prefix.as_bytes().to_vec();
         *end.last_mut().ok_or("an empty prefix")? += 1;
         let answer = self
-            .post("/v3/kv/range", &json!({"key": ByteString(prefix.as_bytes().to_vec()), "range_end": ByteString(end)}))
+            .0
+            .call("/v3/kv/range", &json!({"key": ByteString(prefix.as_bytes().to_vec()), "range_end": ByteString(end)}))
             .await?;
         answer["kvs"].as_array().into_iter().flatten().map(record).collect()
     }
 
     /// Puts bytes in the API server's place: faults that it would never write itself.
     pub async fn put(&self, key: &str, value: &[u8]) -> Result<()> {
-        let body = json!({"key": ByteString(key.as_bytes().to_vec()), "value": ByteString(value.to_vec())});
-        self.post("/v3/kv/put", &body).await.map(drop)
+        Ok(self.0.put(key, value).await?)
     }
 
     /// Forgets every revision before the current one: continue tokens and watches that start there have expired.
     pub async fn compact(&self) -> Result<()> {
-        let now = self.post("/v3/kv/range", &json!({"key": ByteString(b"/".to_vec())})).await?;
+        let now = self.0.call("/v3/kv/range", &json!({"key": ByteString(b"/".to_vec())})).await?;
         let revision = now.pointer("/header/revision").ok_or("etcd names no revision")?;
-        self.post("/v3/kv/compaction", &json!({"revision": revision, "physical": true})).await.map(drop)
-    }
-
-    async fn post(&self, path: &str, body: &Value) -> Result<Value> {
-        Ok(self.client.request(Request::post(path).body(serde_json::to_vec(body)?)?).await?)
+        self.0.call("/v3/kv/compaction", &json!({"revision": revision, "physical": true})).await?;
+        Ok(())
     }
 }
 

@@ -3,30 +3,28 @@
 mod audit;
 mod binaries;
 mod etcd;
-mod files;
-mod process;
 mod release;
+mod users;
 
 use std::collections::BTreeMap;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
 
+use sbx::control_plane::{self as servers, Process, Users};
 use tempfile::TempDir;
 use tokio::sync::Mutex;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 pub use audit::AuditEvent;
 pub use binaries::{Binaries, Origin, binaries, origin, required};
 pub use etcd::{Etcd, RawRecord};
-pub use files::{CONTEXT, USERS};
 pub use release::Release;
+pub use sbx::control_plane::use_ring;
+pub use users::{CONTEXT, USERS};
 
 use super::Result;
 use super::api::Api;
-use files::Files;
-use process::Process;
 
 /// A running control plane. Dropping it stops the servers and removes their folder.
 pub struct ControlPlane {
@@ -35,16 +33,12 @@ pub struct ControlPlane {
     /// The stored bytes.
     pub etcd: Etcd,
     binaries: Binaries,
-    files: Files,
-    port: u16,
-    etcd_url: String,
     clients: Mutex<BTreeMap<String, Api>>,
     /// Further arguments of the API server.
     more: Vec<String>,
     // Dropped in this order: the servers before their folder.
     controllers: Option<Process>,
-    api_server: Option<Process>,
-    etcd_server: Process,
+    servers: servers::ControlPlane,
     folder: TempDir,
 }
 
@@ -52,35 +46,18 @@ impl ControlPlane {
     /// Starts a release and waits until it is ready.
     pub async fn start(release: &Release) -> Result<Self> {
         let binaries = binaries(release)?;
-        for _ in 0..2 {
-            // Another process may take a free port before the server does: then once more.
-            match Self::start_on_free_ports(release, &binaries).await {
-                Err(error) if error.to_string().contains("address already in use") => {}
-                done => return done,
-            }
-        }
-        Self::start_on_free_ports(release, &binaries).await
-    }
-
-    async fn start_on_free_ports(release: &Release, binaries: &Binaries) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("sbx-control-plane-").tempdir()?;
-        let root = folder.path();
-        let files = Files::write(root)?;
-        let [client, peer, port] = free_ports()?;
-        let etcd_url = format!("http://127.0.0.1:{client}");
-        let arguments = etcd_arguments(root, &etcd_url, &format!("http://127.0.0.1:{peer}"));
+        let users = Users { groups: USERS, context: CONTEXT };
+        let programs = servers::Binaries { etcd: binaries.etcd.clone(), api_server: binaries.api_server.clone() };
+        let servers = servers::ControlPlane::start_store(&programs, folder.path(), &users).await?;
         let mut plane = Self {
             release: release.clone(),
-            etcd: Etcd::new(&etcd_url)?,
-            etcd_server: Process::start("etcd", root, &binaries.etcd, &arguments)?,
-            binaries: binaries.clone(),
-            files,
-            port,
-            etcd_url,
+            etcd: Etcd::new(servers.etcd.clone()),
+            binaries,
             clients: Mutex::default(),
             more: Vec::new(),
             controllers: None,
-            api_server: None,
+            servers,
             folder,
         };
         plane.start_api_server().await?;
@@ -89,28 +66,12 @@ impl ControlPlane {
 
     /// Starts the API server, where it was stopped, and waits for `/readyz`.
     pub async fn start_api_server(&mut self) -> Result<()> {
-        let arguments = [self.api_server_arguments(), self.more.clone()].concat();
-        let server = Process::start("kube-apiserver", self.folder.path(), &self.binaries.api_server, &arguments)?;
-        let server = self.api_server.insert(server);
-        let deadline = Instant::now() + Duration::from_secs(90);
-        let api = client(&self.files, "cluster", self.port).await?;
-        loop {
-            let servers = self.etcd_server.check().and_then(|()| server.check());
-            let answer = api.client.request_text(http::Request::get("/readyz").body(Vec::new())?).await;
-            match answer {
-                Ok(text) if text.trim() == "ok" => return Ok(()),
-                _ if servers.is_err() || Instant::now() > deadline => {
-                    let what = servers.err().map_or("not ready within 90 s".into(), |error| error.to_string());
-                    return Err(format!("kube-apiserver {}: {what}\n{}", self.release, self.logs()).into());
-                }
-                _ => sleep(Duration::from_millis(50)).await,
-            }
-        }
+        Ok(self.servers.start_api_server(&self.more).await?)
     }
 
     /// Stops the API server; etcd and what it holds stay.
     pub fn stop_api_server(&mut self) {
-        self.api_server = None;
+        self.servers.stop_api_server();
     }
 
     /// Restarts the API server so that it reads from etcd alone: one with a cache goes on answering from what it
@@ -143,12 +104,12 @@ impl ControlPlane {
 
     /// The address of the API server.
     pub fn url(&self) -> String {
-        format!("https://127.0.0.1:{}", self.port)
+        self.servers.url()
     }
 
     /// A kubeconfig that signs in as `user`; its context is [`CONTEXT`].
     pub fn kubeconfig(&self, user: &str) -> io::Result<PathBuf> {
-        self.files.kubeconfig(user, &self.url())
+        self.servers.kubeconfig(user)
     }
 
     /// The API server as `user` sees it.
@@ -157,7 +118,7 @@ impl ControlPlane {
         if let Some(api) = clients.get(user) {
             return Ok(api.clone());
         }
-        let api = client(&self.files, user, self.port).await?;
+        let api = Api { client: self.servers.client(user).await? };
         clients.insert(user.into(), api.clone());
         Ok(api)
     }
@@ -174,7 +135,7 @@ impl ControlPlane {
         let mark = format!("/version?until={:?}", std::time::Instant::now()).replace([' ', '{', '}', ':'], "");
         self.api("cluster").await?.get(&mark).await?;
         for _ in 0..200 {
-            let log = fs::read_to_string(self.files.path("audit.log")).unwrap_or_default();
+            let log = fs::read_to_string(self.folder.path().join("audit.log")).unwrap_or_default();
             let events = audit::parse(&log);
             if events.iter().any(|event| event.uri == mark) {
                 return Ok(events.into_iter().filter(|event| event.user == user).collect());
@@ -188,71 +149,8 @@ impl ControlPlane {
     pub fn logs(&self) -> String {
         let mut text = String::new();
         for name in ["etcd", "kube-apiserver", "kube-controller-manager"] {
-            let log = fs::read_to_string(self.files.path(&format!("{name}.log"))).unwrap_or_default();
-            let lines: Vec<_> = log.lines().collect();
-            let end = lines[lines.len().saturating_sub(15)..].join("\n");
-            text = format!("{text}--- end of {name}.log\n{end}\n");
+            text = format!("{text}--- end of {name}.log\n{}\n", self.servers.log(name));
         }
         text
     }
-
-    fn api_server_arguments(&self) -> Vec<String> {
-        let path = |name: &str| self.files.path(name).display().to_string();
-        vec![
-            format!("--etcd-servers={}", self.etcd_url),
-            "--bind-address=127.0.0.1".into(),
-            format!("--secure-port={}", self.port),
-            format!("--tls-cert-file={}", path("server.crt")),
-            format!("--tls-private-key-file={}", path("server.key")),
-            format!("--cert-dir={}", path("certificates")),
-            "--service-account-issuer=https://pitower.test".into(),
-            format!("--service-account-key-file={}", path("server.crt")),
-            format!("--service-account-signing-key-file={}", path("server.key")),
-            format!("--token-auth-file={}", path("tokens.csv")),
-            format!("--audit-policy-file={}", path("audit-policy.yaml")),
-            format!("--audit-log-path={}", path("audit.log")),
-            "--authorization-mode=RBAC".into(),
-            "--service-cluster-ip-range=10.0.0.0/24".into(),
-            "--endpoint-reconciler-type=none".into(),
-            "--disable-admission-plugins=ServiceAccount".into(),
-            "--profiling=false".into(),
-        ]
-    }
-}
-
-/// rustls takes the provider of its cryptography from the process; kube and the webhook use the same one.
-pub fn use_ring() {
-    let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
-}
-
-async fn client(files: &Files, user: &str, port: u16) -> Result<Api> {
-    use_ring();
-    let path = files.kubeconfig(user, &format!("https://127.0.0.1:{port}"))?;
-    let kubeconfig = kube::config::Kubeconfig::read_from(path)?;
-    let options = kube::config::KubeConfigOptions::default();
-    let mut config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await?;
-    config.default_retry = false; // a 429 is an answer that the tests want to see
-    Ok(Api { client: kube::Client::try_from(config)? })
-}
-
-fn etcd_arguments(root: &Path, client: &str, peer: &str) -> Vec<String> {
-    [
-        format!("--data-dir={}", root.join("etcd").display()),
-        format!("--listen-client-urls={client}"),
-        format!("--advertise-client-urls={client}"),
-        format!("--listen-peer-urls={peer}"),
-        format!("--initial-advertise-peer-urls={peer}"),
-        format!("--initial-cluster=default={peer}"),
-        "--unsafe-no-fsync".into(),
-        "--log-level=warn".into(),
-    ]
-    .into()
-}
-
-/// Ports that were free a moment ago; all are held until each is known, so that they differ.
-fn free_ports<const N: usize>() -> Result<[u16; N]> {
-    let listeners: Vec<_> = (0..N).map(|_| TcpListener::bind(("127.0.0.1", 0))).collect::<io::Result<_>>()?;
-    let ports: Vec<_> =
-        listeners.iter().map(|held| held.local_addr().map(|at| at.port())).collect::<io::Result<_>>()?;
-    ports.try_into().map_err(|_| "ports were lost".into())
 }

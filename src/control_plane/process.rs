@@ -1,10 +1,12 @@
-//! A server process that cannot outlive the tests.
+//! A server process that cannot outlive the program that started it.
 
-use std::fs::File;
-use std::io;
-use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::{
+    fs::File,
+    io,
+    os::unix::process::CommandExt,
+    path::Path,
+    process::{Child, Command, Stdio},
+};
 
 /// Runs the command beside a reader of standard input. That pipe closes when whoever started this is gone, however
 /// it went, `kill -9` included: then the command is killed and the data folder removed.
@@ -37,10 +39,10 @@ impl Process {
             .stdin(Stdio::piped())
             .stdout(log.try_clone()?)
             .stderr(log)
-            // Ctrl-C is for the tests; the pipe tells the supervisor.
+            // Ctrl-C is for the program; the pipe tells the supervisor.
             .process_group(0)
             .spawn()
-            .map_err(|error| io::Error::other(format!("could not start {}: {error}", program.display())))?;
+            .map_err(|error| io::Error::other(format!("start {}: {error}", program.display())))?;
         Ok(Self { supervisor, name: name.into() })
     }
 
