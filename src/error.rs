@@ -5,6 +5,7 @@ use std::{io, path::PathBuf};
 use crate::{
     cluster::{ClusterError, Fault},
     exit_code::ExitCode,
+    rehearse::RehearseError,
     runbook::RunbookError,
     snapshot::FormatError,
 };
@@ -29,14 +30,22 @@ pub enum Error {
         /// What answers.
         found: String,
     },
-    /// `--to` names no step.
+    /// `--to` or `--fail` names no step.
     #[error("the runbook has no step `{name}`")]
     NoStep {
         /// What was asked for.
         name: String,
         /// The nearest one.
-        hint: Option<String>,
+        near: Option<String>,
+        /// Those that it has.
+        known: Vec<String>,
     },
+    /// `--fail` names a step that cannot go wrong, or the rehearsal itself went wrong.
+    #[error(transparent)]
+    Rehearse(#[from] RehearseError),
+    /// `--interactive` without a terminal.
+    #[error("rehearse --interactive: nobody can be asked, for stdin and stderr are not both terminals; nothing ran")]
+    NobodyToAsk,
     /// `--approve` names nothing that asks for it.
     #[error("--approve {phrase} approves nothing of this runbook; nothing was asked of the cluster")]
     NoApproval {
@@ -97,7 +106,18 @@ impl Error {
         let one = |text: &str| vec![text.to_owned()];
         match self {
             Self::Snapshot(error) => error.hint.iter().cloned().collect(),
-            Self::NoStep { hint, .. } => hint.iter().cloned().collect(),
+            Self::NoStep { near, known, .. } => {
+                let near = near.iter().map(|near| format!("did you mean `{near}`?"));
+                near.chain([format!("the steps are {}", known.join(", "))]).collect()
+            }
+            Self::Rehearse(RehearseError::CannotFail { can, .. }) if can.is_empty() => {
+                one("nothing is left to do on this cluster, so no step can go wrong")
+            }
+            Self::Rehearse(RehearseError::CannotFail { can, .. }) => {
+                let can: Vec<&str> = can.iter().map(|id| id.0.as_str()).collect();
+                vec![format!("those that can go wrong: {}", can.join(", "))]
+            }
+            Self::NobodyToAsk => one("leave --interactive out: then the rehearsal answers, and says what"),
             Self::NoApproval { valid, .. } if valid.is_empty() => one("no step of this runbook asks for a phrase"),
             Self::NoApproval { valid, .. } => vec![format!("it asks for: {}", valid.join(", "))],
             Self::NoUpgrade { near, .. } => near.iter().map(|near| format!("did you mean `{near}`?")).collect(),
@@ -112,7 +132,7 @@ impl Error {
                 one(&format!("take it again: sbx snapshot {} -o {}", runbook.display(), path.display()))
             }
             Self::OtherCluster { .. } => one("name the runbook's context, or change the runbook"),
-            Self::Cluster(error) => match &error.fault {
+            Self::Cluster(error) | Self::Rehearse(RehearseError::Cluster(error)) => match &error.fault {
                 Fault::Transport(_) | Fault::Timeout(_) => {
                     one("is the cluster reachable? `kubectl version` asks the same server")
                 }
@@ -128,12 +148,17 @@ impl Error {
     pub fn exit_code(&self) -> ExitCode {
         match self {
             Self::OtherCluster { .. } | Self::SnapshotLacks { .. } => ExitCode::Stale,
+            Self::NobodyToAsk => ExitCode::NeedsApproval,
+            Self::Rehearse(RehearseError::CannotFail { .. }) => ExitCode::Usage,
             Self::NoStep { .. } | Self::NoApproval { .. } | Self::NoRunbook(_) | Self::SeveralUpgrades(_) => {
                 ExitCode::Usage
             }
-            Self::Runbook(_) | Self::Cluster(_) | Self::NoUpgrade { .. } | Self::Snapshot(_) | Self::Local { .. } => {
-                ExitCode::Error
-            }
+            Self::Rehearse(RehearseError::Cluster(_))
+            | Self::Runbook(_)
+            | Self::Cluster(_)
+            | Self::NoUpgrade { .. }
+            | Self::Snapshot(_)
+            | Self::Local { .. } => ExitCode::Error,
         }
     }
 }

@@ -106,6 +106,11 @@ impl Ask for Terminal {
     }
 }
 
+/// Whether somebody can be asked: a question needs stdin and stderr to be terminals.
+pub fn can_ask() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
 /// Asks on the terminal, whoever prints there.
 #[derive(Debug)]
 pub struct Prompt;
@@ -118,7 +123,7 @@ impl Ask for Prompt {
 
 impl Prompt {
     async fn answer(self, question: &str) -> Option<String> {
-        if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        if !can_ask() {
             return None;
         }
         {

@@ -4,6 +4,7 @@ use std::{env, fs, path::PathBuf, process};
 
 use super::select::{select, step};
 use crate::{
+    apply::Ending,
     backup::create_folder,
     cli::RehearseArgs,
     clock::Hands,
@@ -12,11 +13,14 @@ use crate::{
     rehearse::{ACTOR, Happening, Rehearsal},
     render::{RehearsalPage, report_text},
     snapshot,
-    terminal::{Prompt, Terminal},
+    terminal::{self, Prompt, Terminal},
 };
 
 pub(super) async fn run(args: RehearseArgs, terminal: &Terminal) -> Result<ExitCode, Error> {
     let (runbook, graph) = select(args.runbook)?;
+    if args.interactive && !terminal::can_ask() {
+        return Err(Error::NobodyToAsk);
+    }
     let fail = args.fail.map(|name| step(&name, &runbook)).transpose()?;
     let (header, server) = match &args.snapshot {
         Some(path) => snapshot::load(path, ACTOR)?,
@@ -43,7 +47,12 @@ pub(super) async fn run(args: RehearseArgs, terminal: &Terminal) -> Result<ExitC
     };
     let report = rehearsal.run().await?;
     terminal.out(&report_text(&report, &view));
-    Ok(if report.settled { ExitCode::Success } else { ExitCode::Error })
+    Ok(match (report.settled, report.endings.last()) {
+        (true, _) => ExitCode::Success,
+        (false, Some(Ending::NeedsApproval(_))) => ExitCode::NeedsApproval,
+        (false, Some(Ending::Declined(_))) => ExitCode::Declined,
+        (false, _) => ExitCode::Error,
+    })
 }
 
 /// Where the rehearsal's backups and journals go; gone afterwards.

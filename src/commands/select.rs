@@ -51,6 +51,7 @@ pub(super) fn step(name: &str, runbook: &Runbook) -> Result<StepId, Error> {
     }
     Err(Error::NoStep {
         name: name.into(),
-        hint: suggest::nearest(name, known()).map(|near| format!("did you mean `{near}`?")),
+        near: suggest::nearest(name, known()).map(Into::into),
+        known: known().map(Into::into).collect(),
     })
 }

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use crate::{
     clock::Hands,
-    cluster::{ClusterError, Reader, Writer},
+    cluster::{ClusterError, Content, Reader, Writer},
     crd::{Crd, crd_resource},
     graph::StepGraph,
     image::Image,
-    object::{Object, Resource},
+    object::{Object, Resource, api_version, entries_naming},
     runbook::{Client, Gone, Merge, NamedObject, Runbook, StepId, Task},
     steps::{merge::applications, targets::Targets, well_known},
 };
@@ -75,9 +75,16 @@ impl Player {
 
     /// The pull request is merged and the deployer acts: it prunes first, then applies the target
     /// CRDs, then the workloads, as Argo CD does. A refused apply does not stop it.
-    pub(super) async fn merge(&self, step: &StepId, task: &Merge) -> Result<Vec<String>, ClusterError> {
+    ///
+    /// `left`: a step for which nobody does anything yet.
+    pub(super) async fn merge(
+        &self,
+        step: &StepId,
+        task: &Merge,
+        left: &(dyn Fn(&StepId) -> bool + Sync),
+    ) -> Result<Vec<String>, ClusterError> {
         let mut played = vec!["the pull request is merged".to_owned()];
-        let later = || self.graph.dependents(step).into_iter().filter_map(|id| self.task(id));
+        let later = || self.graph.dependents(step).into_iter().filter(|id| !left(id)).filter_map(|id| self.task(id));
         for task in later() {
             if let Task::Gone(gone) = task {
                 played.extend(self.prune(gone).await?);
@@ -99,7 +106,7 @@ impl Player {
         self.runbook.steps.iter().find(|step| step.id == *id).map(|step| &step.task)
     }
 
-    async fn prune(&self, gone: &Gone) -> Result<Vec<String>, ClusterError> {
+    pub(super) async fn prune(&self, gone: &Gone) -> Result<Vec<String>, ClusterError> {
         let mut played = Vec::new();
         for named in &gone.objects {
             let Some(resource) = well_known::known(named) else { continue };
@@ -114,10 +121,40 @@ impl Player {
         Ok(played)
     }
 
+    /// An old client writes one record at the version that goes, in the name of the last that did; none where no
+    /// record can be written so.
+    pub(super) async fn write_at_from(&self) -> Result<Option<String>, ClusterError> {
+        let from = &self.runbook.upgrade.from;
+        for name in self.runbook.upgrade.crds.iter().rev() {
+            let Some(crd) = self.writer.reader().get(&crd_resource(), None, name).await?.map(Crd::of) else { continue };
+            if !crd.serves(from) {
+                continue;
+            }
+            let resource = crd.resource(from);
+            let page = self.writer.reader().pages(&resource, None, Content::Metadata).next().await?;
+            let old = api_version(&crd.group, from);
+            let written = page.iter().flatten().find_map(|record| {
+                let entry = entries_naming(record, &old).into_iter().max_by_key(|entry| entry.time)?;
+                Some((record.clone(), entry.manager))
+            });
+            let Some((record, manager)) = written else { continue };
+            let object = json!({
+                "apiVersion": old, "kind": crd.kind,
+                "metadata": {
+                    "name": record.name(), "namespace": record.namespace(),
+                    "labels": {"rehearsal": "written-by-an-old-client"},
+                },
+            });
+            self.writer.apply_as(&resource, &Object(object), &manager).await?;
+            return Ok(Some(format!("{manager} writes {} at {from}", record.reference())));
+        }
+        Ok(None)
+    }
+
     /// Applies each target; the refusals, in the server's words.
     async fn apply_targets(&self, played: &mut Vec<String>) -> Result<Vec<String>, ClusterError> {
         let targets = Targets::load(&self.runbook);
-        let deployer = self.runbook.upgrade.deployer.as_deref().unwrap_or("deployer");
+        let deployer = deployer(&self.runbook);
         let mut refused = Vec::new();
         for name in &self.runbook.upgrade.crds {
             let Some(live) = self.writer.reader().get(&crd_resource(), None, name).await? else { continue };
@@ -157,6 +194,11 @@ impl Player {
         self.writer.patch(&applications(), Some(namespace), name, status).await?;
         Ok(Some(format!("Argo CD {namespace}/{name}: sync {phase}")))
     }
+}
+
+/// The field manager in whose name the CRDs are applied.
+pub(super) fn deployer(runbook: &Runbook) -> &str {
+    runbook.upgrade.deployer.as_deref().unwrap_or("deployer")
 }
 
 /// Sets a container's tag, and the variables that the gate looks at where they are set at all.

@@ -1,12 +1,15 @@
 //! What a rehearsal comes to: what will happen to the cluster, and what was not simulated.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::ACTOR;
 use crate::{
-    apply::Ending,
+    apply::{Ending, Event},
     embedded::RequestRecord,
+    object::ObjectRef,
     plan::{Operation, Plan},
+    runbook::StepId,
+    steps::{Outcome, Progress},
 };
 
 /// What no rehearsal can show: said every time, so that nobody takes it for more than it is.
@@ -26,16 +29,35 @@ pub struct Report {
     pub settled: bool,
     /// How each run of apply ended, in order.
     pub endings: Vec<Ending>,
-    /// Objects that changed by operation and kind, from the first plan.
-    pub planned: BTreeMap<(Operation, String), usize>,
+    /// What steps did to objects, by operation and kind.
+    pub changed: BTreeMap<(Operation, String), Changed>,
     /// Successful writes by verb and resource, leases aside.
     pub writes: BTreeMap<(String, String), usize>,
 }
 
+/// Objects of one kind to which the same was done, each once, whoever did it how often.
+#[derive(Debug, Default)]
+pub struct Changed {
+    /// Which objects.
+    pub objects: BTreeSet<ObjectRef>,
+    /// The steps that did it, in the order they ran.
+    pub steps: Vec<StepId>,
+}
+
 impl Report {
-    pub(super) fn began(&mut self, plan: &Plan) {
-        for change in plan.steps.iter().flat_map(|step| &step.changes) {
-            *self.planned.entry((change.operation, change.object.kind.clone())).or_default() += 1;
+    /// Takes in what happened to an object.
+    pub(super) fn watch(&mut self, event: &Event) {
+        let Event::Step { id, progress: Progress::Object { object, outcome, .. } } = event else { return };
+        let operation = match outcome {
+            Outcome::Created => Operation::Create,
+            Outcome::Updated => Operation::Update,
+            Outcome::Deleted => Operation::Delete,
+            Outcome::Unchanged | Outcome::Gone | Outcome::Failed(_) => return,
+        };
+        let changed = self.changed.entry((operation, object.kind.clone())).or_default();
+        changed.objects.insert(object.clone());
+        if !changed.steps.contains(id) {
+            changed.steps.push(id.clone());
         }
     }
 

@@ -25,8 +25,8 @@ pub fn ending_text(ending: &Ending, runbook: &Path, view: &View) -> String {
             page.command(&format!("Check: sbx plan {runbook}   (expect: No changes)"));
         }
         Ending::Blocked => {
-            page.text(Role::Blocker, "Apply refuses: the plan has blockers. Nothing was written.");
-            page.command(&format!("Next: sbx plan {runbook}"));
+            page.text(Role::Blocker, "Apply refuses: the plan above has blockers. Nothing was written.");
+            page.command(&format!("Next, once what it names is mended: sbx apply {runbook}"));
         }
         Ending::Unmet(gates) => {
             let count = plural(gates.len(), "gate");

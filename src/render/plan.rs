@@ -37,19 +37,19 @@ pub fn plan_text(plan: &Plan, view: &View) -> String {
     page.out
 }
 
-/// The table of a plan, what would block were it not for another step, and the counts: for who has
-/// the rest at hand.
+/// The table of a plan, what was found, and the counts: for who sees the changes being made.
 pub fn plan_overview(plan: &Plan, view: &View) -> String {
     let mut page = Page::new(plan, view);
     page.heading();
     page.table();
-    for step in &plan.steps {
-        let blockers: Vec<Finding> =
-            step.findings.iter().filter(|finding| finding.grade == Grade::Blocker).cloned().collect();
-        if !blockers.is_empty() {
+    page.findings_of_the_plan();
+    for step in plan.steps.iter().filter(|step| step.state != State::NotSelected) {
+        let counted: Vec<Finding> =
+            step.findings.iter().filter(|finding| finding.grade != Grade::Note).cloned().collect();
+        if !counted.is_empty() {
             page.line("");
             page.line(&words::step_name(plan, &step.id));
-            page.findings(&blockers);
+            page.findings(&counted);
         }
     }
     page.folded = false;
@@ -156,12 +156,18 @@ impl<'a> Page<'a> {
         let text = format!("Plan {}: {}.", self.plan.fingerprint(), tally.sentence());
         self.painted(Role::Heading, &wrap(&text, self.view.width));
         self.blockers(&tally);
-        let next = if tally.blockers.is_empty() {
-            format!("Next: {}", words::apply_command(self.plan))
-        } else {
-            format!("Apply refuses until no blocker is left. Next: sbx plan {runbook}")
-        };
-        self.painted(Role::Command, &[next]);
+        if tally.blockers.is_empty() {
+            self.painted(Role::Command, &[format!("Next: {}", words::apply_command(self.plan))]);
+            return;
+        }
+        self.painted(Role::Heading, &["Apply refuses until no blocker is left.".into()]);
+        // Another plan alone would say the same: what comes next is what takes the blocker away.
+        if let Some(hint) = tally.blockers.iter().find_map(|(_, finding)| finding.hint.as_deref()) {
+            let hint = visible_lines(hint).collect::<Vec<_>>().join(" ");
+            let lines = hang("Next: ", &hint, 6, self.view.width);
+            self.painted(Role::Command, &lines);
+        }
+        self.painted(Role::Command, &[format!("Once they are gone: sbx plan {runbook}")]);
     }
 }
 

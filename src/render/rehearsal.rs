@@ -44,6 +44,11 @@ impl RehearsalPage {
                 text += &self.played("answered", answer);
                 text
             }
+            // The flag that gives an approval is one of apply.
+            Happening::Ended(Ending::NeedsApproval(_)) => {
+                let text = "Stopped: a question was not answered. Without --interactive the rehearsal answers.";
+                format!("{}\n", self.view.styles.paint(Role::Warning, text))
+            }
             Happening::Ended(ending) => ending_text(ending, &self.runbook, &self.view),
         }
     }
@@ -57,21 +62,29 @@ impl RehearsalPage {
 
 /// What a rehearsal comes to: what will happen to the cluster, what was not simulated.
 pub fn report_text(report: &Report, view: &View) -> String {
-    let mut lines = vec![String::new(), view.styles.paint(Role::Heading, "What will happen to your cluster")];
-    for ((operation, kind), count) in &report.planned {
+    let heading = if report.settled { "What will happen to your cluster" } else { "What was done, as far as it got" };
+    let mut lines = vec![String::new(), view.styles.paint(Role::Heading, heading)];
+    for ((operation, kind), changed) in &report.changed {
         let verb = match operation {
             Operation::Create => "create",
             Operation::Update => "change",
             Operation::Delete => "delete",
         };
-        lines.push(format!("  {verb} {count} {}", visible(kind)));
+        let steps: Vec<_> = changed.steps.iter().map(|id| visible(&id.0)).collect();
+        let text = format!("{verb} {} {} ({})", changed.objects.len(), visible(kind), steps.join(", "));
+        lines.extend(hang("  ", &text, 4, view.width));
+    }
+    if report.changed.is_empty() {
+        lines.push("  nothing: no step wrote anything".into());
     }
     let writes: Vec<String> = report
         .writes
         .iter()
         .map(|((verb, resource), count)| format!("{count} {} {}", visible(verb), visible(resource)))
         .collect();
-    lines.extend(hang("  requests that wrote: ", &writes.join(", "), 4, view.width));
+    if !writes.is_empty() {
+        lines.extend(hang("  requests that wrote: ", &writes.join(", "), 4, view.width));
+    }
     lines.push(String::new());
     lines.push(view.styles.paint(Role::Heading, "What was not simulated"));
     for what in report.not_simulated() {
@@ -81,6 +94,7 @@ pub fn report_text(report: &Report, view: &View) -> String {
     let runs = words::plural(report.endings.len(), "run");
     let (role, text) = match (report.settled, report.endings.last()) {
         (true, _) => (Role::Good, format!("Rehearsed to the end in {runs} of apply.")),
+        (false, None) => (Role::Blocker, "Not rehearsed: apply never began.".into()),
         (false, Some(Ending::Blocked)) => (Role::Blocker, "Not rehearsed: the plan has blockers.".into()),
         (false, _) => (Role::Blocker, format!("Not rehearsed to the end: {runs} of apply, and something is left.")),
     };

@@ -76,16 +76,29 @@ pub fn decide(task: &Backup, seen: &Seen, world: &World<'_>) -> Decision {
             0 => Decision::settled(format!("{total} objects covered by {}", folder.display())),
             missing => Decision::pending(format!("append {missing} objects to {}", folder.display())),
         },
-        None => Decision::pending(format!("{total} objects of {kinds} kinds -> {}", task.to.replace("{run}", "<run>"))),
+        None => {
+            let to = task.to.replace("{run}", "<run>");
+            match (unread.len(), total) {
+                (0, _) => Decision::pending(format!("{total} objects of {kinds} kinds -> {to}")),
+                // A list that failed is no list of nothing.
+                (_, 0) => Decision::pending("what there is to keep could not be looked at"),
+                (more, _) => Decision::pending(format!(
+                    "{total} objects of {kinds} kinds, and {more} that could not be looked at -> {to}"
+                )),
+            }
+        }
     };
-    decision.with(findings)
+    let unread = unread.into_iter().map(|what| Finding::not_checked(format!("not known to be kept: {what}")));
+    decision.with(findings).with(unread)
 }
 
 /// What must be covered and could not be looked at.
 fn unread(world: &World<'_>) -> Vec<String> {
     let situation = world.situation;
     let records = situation.survey.crds.iter().filter_map(|surveyed| match (&surveyed.crd, &surveyed.records) {
-        (Err(error), _) | (_, Records::Unreadable { error, .. }) => Some(format!("{}: {error}", surveyed.name)),
+        (Err(error), _) | (_, Records::Unreadable { error, .. }) => {
+            Some(format!("{}: {}", surveyed.name, error.words()))
+        }
         _ => None,
     });
     records.chain(unseen(&situation.seen)).collect()
@@ -95,7 +108,7 @@ fn unread(world: &World<'_>) -> Vec<String> {
 /// it: no run will change what it cannot see.
 fn unseen(seen: &BTreeMap<StepId, AnySeen>) -> Vec<String> {
     let of = |(id, seen): (&StepId, &AnySeen)| match seen {
-        AnySeen::Owners(owners) => owners.blind.iter().map(|words| format!("what {id} changes: {words}")).collect(),
+        AnySeen::Owners(owners) => owners.blindness().iter().map(|why| format!("what {id} changes: {why}")).collect(),
         AnySeen::Delete(delete) => {
             delete.unreadable.iter().map(|words| format!("what {id} deletes: {words}")).collect()
         }
@@ -245,7 +258,15 @@ pub async fn run(task: &Backup, run: &Run<'_>) -> Result<(), Stop> {
 
     save_crds(&mut files, &mut manifest, run)?;
     for surveyed in &situation.survey.crds {
-        let Ok(Some(crd)) = &surveyed.crd else { continue };
+        let crd = match &surveyed.crd {
+            Ok(Some(crd)) => crd,
+            Ok(None) => continue,
+            // A backup without its records would pass for one of a cluster that has none.
+            Err(error) => {
+                return Err(Stop::failed(format!("backup: CRD {} could not be read: {error}", surveyed.name))
+                    .hint("nothing was touched; mend what the server says, then run again"));
+            }
+        };
         if run.interrupt.is_set() {
             return Err(Stop::Interrupted("the backup is not finished; nothing was touched".into()));
         }

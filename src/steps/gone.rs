@@ -4,7 +4,7 @@
 
 use super::{Decision, Look, World, access::access, well_known::resolve};
 use crate::{
-    cluster::Access,
+    cluster::{Access, Content},
     object::ObjectRef,
     plan::Finding,
     runbook::{Gone, NamedObject},
@@ -32,7 +32,7 @@ pub async fn observe(task: &Gone, look: &Look<'_>) -> Seen {
                 continue;
             }
         };
-        match look.reader.get_metadata(&resource, task.namespace.as_deref(), &named.name).await {
+        match look.reader.look_for(&resource, task.namespace.as_deref(), &named.name, Content::Metadata).await {
             Ok(Some(object)) => seen.present.push((object.reference(), object.deleting())),
             Ok(None) => {}
             Err(error) => seen.unreadable.push((named.clone(), error.words())),

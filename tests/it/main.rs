@@ -11,6 +11,7 @@ mod hostile;
 mod layers;
 mod plan_views;
 mod readme;
+mod rehearse;
 mod run_lines;
 mod schema;
 mod terminal;

@@ -118,7 +118,8 @@ fn endings() -> Vec<(Ending, &'static str)> {
         (Ending::Finished, "Apply complete.\nCheck: sbx plan 'my runbook.toml'   (expect: No changes)\n"),
         (
             Ending::Blocked,
-            "Apply refuses: the plan has blockers. Nothing was written.\nNext: sbx plan 'my runbook.toml'\n",
+            "Apply refuses: the plan above has blockers. Nothing was written.\n\
+             Next, once what it names is mended: sbx apply 'my runbook.toml'\n",
         ),
         (
             Ending::Unmet(vec![(id("flickerd"), "v0.14.0".into()), (id("garrison"), "v0.56.0".into())]),

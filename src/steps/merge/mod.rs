@@ -76,7 +76,13 @@ pub fn decide(task: &Merge, seen: &Seen, world: &World<'_>) -> Decision {
         SeenApplication::Unreadable(_) => "Argo CD (not readable)".into(),
         SeenApplication::NotAsked => world.runbook.upgrade.deployer.clone().unwrap_or_else(|| "the deployer".into()),
     };
-    let mut decision = Decision::pending(format!("{deployer} drops {from} from {left} CRDs")).undo(UndoBy::NoWayBack);
+    let unread = world.situation.survey.crds.iter().filter(|surveyed| surveyed.crd.is_err()).count();
+    let crds = match (left, unread) {
+        (_, 0) => format!("{left} CRDs"),
+        (0, _) => format!("{unread} CRDs that cannot be read"),
+        _ => format!("{left} CRDs, and {unread} that cannot be read"),
+    };
+    let mut decision = Decision::pending(format!("{deployer} drops {from} from {crds}")).undo(UndoBy::NoWayBack);
     if let Some(pull_request) = &task.pull_request {
         decision.details.push(format!("pull request: {pull_request}"));
     }

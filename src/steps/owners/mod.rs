@@ -36,10 +36,27 @@ pub struct Seen {
     pub unlisted: Vec<(String, String)>,
     /// Kinds named in the runbook that the server does not serve.
     pub unknown: Vec<String>,
+    /// CRDs of the upgrade that could not be read, with the server's words: their children cannot be told.
+    pub unread: Vec<(String, String)>,
     /// Rights on the kinds of the children that the user lacks.
     pub denied: Vec<Access>,
     /// Why nothing could be looked at.
     pub blind: Option<String>,
+}
+
+impl Seen {
+    /// Why "no child was found" would say nothing: none could have been.
+    pub fn blindness(&self) -> Option<String> {
+        if let Some(words) = &self.blind {
+            return Some(format!("the kinds of this cluster could not be listed: {words}"));
+        }
+        if !self.unread.is_empty() {
+            let crds: Vec<&str> = self.unread.iter().map(|(crd, _)| crd.as_str()).collect();
+            return Some(format!("whose children they are is not known: {} cannot be read", crds.join(", ")));
+        }
+        let left_out = self.forbidden.len() + self.unlisted.len();
+        (self.listed == 0 && left_out > 0).then(|| format!("none of {left_out} kinds could be listed"))
+    }
 }
 
 /// One object with an ownerReference that names `from`.
@@ -114,7 +131,7 @@ fn same_owner(one: &Value, other: &Value) -> bool {
     ["apiVersion", "kind", "name", "uid"].iter().all(|key| one.get(key) == other.get(key))
 }
 
-/// Settled when no child that could be seen names `from`.
+/// Settled when kinds could be listed and no child among them names `from`.
 pub fn decide(_task: &Owners, seen: &Seen, world: &World<'_>) -> Decision {
     let renames = Renames::of(&world.situation.survey, world.runbook);
     judge(seen, &renames, &world.runbook.upgrade.from, world.situation.rights.writes)
@@ -123,12 +140,12 @@ pub fn decide(_task: &Owners, seen: &Seen, world: &World<'_>) -> Decision {
 /// The decision, from what it depends on alone. `writes`: whether the user may write anything.
 fn judge(seen: &Seen, renames: &Renames, from: &str, writes: bool) -> Decision {
     let findings = findings(seen, writes);
-    if let Some(words) = &seen.blind {
-        let finding = Finding::not_checked(format!("the kinds of this cluster could not be listed: {words}"));
-        return Decision::pending("children could not be looked for").with(findings).with([finding]);
-    }
     let left_out = seen.forbidden.len() + seen.unlisted.len();
     if seen.children.is_empty() {
+        if let Some(why) = seen.blindness() {
+            let finding = Finding::not_checked(why);
+            return Decision::pending("children could not be looked for").with([finding]).with(findings);
+        }
         let mut summary = format!("no ownerReference names {from} in {} kinds", seen.listed);
         if left_out > 0 {
             summary = format!("{summary}, {left_out} not checked");
@@ -171,8 +188,11 @@ fn findings(seen: &Seen, writes: bool) -> Vec<Finding> {
     for (what, words) in &seen.unlisted {
         findings.push(Finding::not_checked(format!("{what} could not be listed: {words}")));
     }
+    for (crd, words) in &seen.unread {
+        findings.push(Finding::not_checked(format!("children of the records of {crd} cannot be told: {words}")));
+    }
     for kind in &seen.unknown {
-        findings.push(Finding::note(format!("`kinds` names {kind}, which this server does not serve")));
+        findings.push(Finding::warning(format!("`kinds` names {kind}, which this server does not serve")));
     }
     for access in &seen.denied {
         let text = format!("the user may not {access}");

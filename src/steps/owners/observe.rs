@@ -51,7 +51,7 @@ pub(super) async fn find(task: &Owners, reader: &Reader, runbook: &Runbook, surv
     };
     for surveyed in &survey.crds {
         if let Err(error) = &surveyed.crd {
-            seen.unlisted.push((format!("owners of CRD {}", surveyed.name), error.words()));
+            seen.unread.push((surveyed.name.clone(), error.words()));
         }
     }
     let renames = Renames::of(survey, runbook);

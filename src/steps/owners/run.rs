@@ -28,8 +28,9 @@ pub async fn run(task: &Owners, run: &Run<'_>) -> Result<(), Stop> {
     let mut relabelled = 0;
     for _ in 0..LOOKS {
         let seen = find(task, run.writer.reader(), run.runbook, survey).await;
-        if let Some(words) = seen.blind {
-            return Err(Stop::failed(format!("children could not be looked for: {words}")));
+        if let Some(why) = seen.blindness() {
+            return Err(Stop::failed(format!("children could not be looked for: {why}"))
+                .hint("mend what the server says, then run again: it does the rest"));
         }
         if seen.children.is_empty() {
             return Ok(());

@@ -88,6 +88,13 @@ fn every_way_of_not_seeing_is_said() {
     let dead = known(&kind_of("Pod")).expect("a kind known by heart").object(Some("default"), "a");
     let orphan = Seen { orphans: vec![(dead, "Widget w".into())], ..clean.clone() };
     let denied = Seen { denied: vec![access("patch", "", "pods", None, None)], ..clean.clone() };
+    let none = Seen {
+        listed: 0,
+        forbidden: vec!["pods".into()],
+        unlisted: vec![("jobs.batch".into(), "no".into())],
+        ..clean.clone()
+    };
+    let unread = Seen { unread: vec![("widgets.demo.test".into(), "forbidden".into())], ..clean.clone() };
     let in_clean = "no ownerReference names v1alpha1 in 12 kinds";
     let table = [
         (&clean, true, true, in_clean, vec![]),
@@ -105,13 +112,34 @@ fn every_way_of_not_seeing_is_said() {
             "no ownerReference names v1alpha1 in 12 kinds, 1 not checked",
             vec!["NotChecked API group metrics.k8s.io/v1beta1 could not be listed: no endpoints"],
         ),
-        (&unknown, true, true, in_clean, vec!["Note `kinds` names Pdo, which this server does not serve"]),
+        (&unknown, true, true, in_clean, vec!["Warning `kinds` names Pdo, which this server does not serve"]),
         (
             &blind,
             true,
             false,
             "children could not be looked for",
             vec!["NotChecked the kinds of this cluster could not be listed: refused"],
+        ),
+        (
+            &none,
+            true,
+            false,
+            "children could not be looked for",
+            vec![
+                "NotChecked none of 2 kinds could be listed",
+                "NotChecked 1 kinds that this user may not list, so their ownerReferences are unknown: pods",
+                "NotChecked jobs.batch could not be listed: no",
+            ],
+        ),
+        (
+            &unread,
+            true,
+            false,
+            "children could not be looked for",
+            vec![
+                "NotChecked whose children they are is not known: widgets.demo.test cannot be read",
+                "NotChecked children of the records of widgets.demo.test cannot be told: forbidden",
+            ],
         ),
         (
             &orphan,
