@@ -52,6 +52,8 @@ pub enum Command {
     Snapshot(SnapshotArgs),
     /// Play the whole upgrade on an API server held in memory: plan, apply, plan again.
     Rehearse(RehearseArgs),
+    /// Print the smallest `ClusterRole` and Roles for plan and for apply, as YAML; no cluster is asked.
+    Rbac(RbacArgs),
     /// Print the JSON Schema of a runbook, for editors.
     Schema,
     /// Print completions for a shell.
@@ -165,6 +167,25 @@ pub struct SnapshotArgs {
     /// The file to write, for its owner alone; what was there is replaced.
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
+}
+
+/// `sbx rbac`.
+#[derive(Debug, Args)]
+pub struct RbacArgs {
+    /// The runbook. May be left out when `runbooks/` holds exactly one.
+    pub runbook: Option<PathBuf>,
+    /// For which of the two. Default: both.
+    #[arg(long = "for", value_enum, value_name = "COMMAND")]
+    pub purpose: Option<RbacPurpose>,
+}
+
+/// Which command a role is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RbacPurpose {
+    /// `sbx plan`.
+    Plan,
+    /// `sbx apply`.
+    Apply,
 }
 
 /// `sbx completions`.

@@ -7,15 +7,13 @@ use std::{
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 use tokio::task::JoinHandle;
 
 use crate::{
-    backup::hex,
     cluster::{ClusterError, Content, Writer},
     object::{Object, Resource},
     runbook::Runbook,
-    steps::Interrupt,
+    steps::{Interrupt, lock_name},
 };
 
 /// A holder that has not renewed for this long is gone.
@@ -48,13 +46,6 @@ fn leases() -> Resource {
     Resource::new("coordination.k8s.io", "v1", "leases", "Lease", true)
 }
 
-/// Name of the Lease for a runbook's CRDs: the same for every runbook over them.
-fn name_of(runbook: &Runbook) -> String {
-    let mut crds = runbook.upgrade.crds.clone();
-    crds.sort();
-    format!("sbx-{}", &hex(&Sha256::digest(crds.join(",")))[..10])
-}
-
 fn micro_time(time: Timestamp) -> String {
     format!("{time:.6}")
 }
@@ -70,7 +61,7 @@ impl Lock {
         run: &str,
         interrupt: &Interrupt,
     ) -> Result<Self, Refused> {
-        let (namespace, name) = (runbook.cluster.lock_namespace.clone(), name_of(runbook));
+        let (namespace, name) = (runbook.cluster.lock_namespace.clone(), lock_name(runbook));
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let holder = format!("{run} on {}", host.trim());
         let reader = writer.reader();

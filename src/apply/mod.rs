@@ -76,7 +76,9 @@ impl Session<'_> {
     /// The API server cannot be reached.
     pub async fn plan(&self, to: Option<&StepId>) -> Result<Plan, ClusterError> {
         let reader = self.writer.reader();
-        let situation = steps::observe(reader, self.runbook, self.graph, self.working_dir, &[]).await?;
+        let mut situation = steps::observe(reader, self.runbook, self.graph, self.working_dir, &[]).await?;
+        // Who is about to apply is no mere reader: what is missing stops the run before it begins.
+        situation.rights.writes = true;
         Ok(steps::plan(self.runbook, self.graph, &situation, to))
     }
 

@@ -17,5 +17,5 @@ mod write;
 pub use connect::{connect, current_context};
 pub use error::{Cause, ClusterError, Fault, Status};
 pub use pages::{Content, Pages};
-pub use read::{Access, Discovered, Reader, ServerFacts};
+pub use read::{Access, Discovered, Reader, ServerFacts, full_name};
 pub use write::Writer;

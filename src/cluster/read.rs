@@ -351,13 +351,21 @@ pub(super) fn apply(resource: &Resource, object: &Object, manager: &str, force: 
         .body(APPLY_PATCH, object.0.clone())
 }
 
-/// `patch customresourcedefinitions/status in apiextensions.k8s.io (widgets.demo.test)`.
+/// `customresourcedefinitions/status`, `sandboxes.agents.x-k8s.io`: a plural with its group, which is left out where
+/// there is no other of that name.
+pub fn full_name(group: &str, resource: &str) -> String {
+    let (plural, subresource) = resource.split_at(resource.find('/').unwrap_or(resource.len()));
+    match group {
+        "" => resource.into(),
+        "apiextensions.k8s.io" if plural == "customresourcedefinitions" => resource.into(),
+        _ => format!("{plural}.{group}{subresource}"),
+    }
+}
+
+/// `patch customresourcedefinitions/status (widgets.demo.test)`, `get deployments.apps (api) in namespace web`.
 impl fmt::Display for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.verb, self.resource)?;
-        if !self.group.is_empty() {
-            write!(f, " in {}", self.group)?;
-        }
+        write!(f, "{} {}", self.verb, full_name(&self.group, &self.resource))?;
         if let Some(name) = &self.name {
             write!(f, " ({name})")?;
         }

@@ -7,6 +7,7 @@ mod completions;
 mod graph;
 mod init;
 mod plan;
+mod rbac;
 mod rehearse;
 mod schema;
 mod select;
@@ -35,6 +36,7 @@ pub fn run(cli: Cli, terminal: &mut Terminal) -> ExitCode {
         Command::Rehearse(args) => wait(rehearse::run(args, terminal)),
         Command::Init(args) => wait(init::run(args, &cluster, terminal)),
         Command::Snapshot(args) => wait(snapshot::run(args, &cluster, terminal)),
+        Command::Rbac(args) => rbac::run(args, terminal),
         Command::Schema => Ok(schema::run(terminal)),
         Command::Completions(args) => Ok(completions::run(&args, terminal)),
     };

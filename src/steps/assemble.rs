@@ -27,6 +27,11 @@ pub fn plan(runbook: &Runbook, graph: &StepGraph, situation: &Situation, to: Opt
         states.insert(&step.id, state.clone());
         steps.push(planned(step, decision.clone(), state, &states, &world));
     }
+    let to_come = |id: &StepId| {
+        steps.iter().any(|step| step.id == *id && !step.state.is_settled() && step.state != State::NotSelected)
+    };
+    let mut findings = situation.rights.findings(&to_come, runbook);
+    findings.extend(situation.rights.unknown_findings());
     Plan {
         runbook: RunbookFacts {
             path: runbook.path.clone(),
@@ -43,7 +48,7 @@ pub fn plan(runbook: &Runbook, graph: &StepGraph, situation: &Situation, to: Opt
         },
         at: situation.now,
         steps,
-        findings: situation.rights.unknown_findings(),
+        findings,
         facts: hard_facts(runbook, situation),
     }
 }
@@ -144,11 +149,8 @@ fn planned(
         .filter(|other| matches!(other.task, Task::Backup(_)) && graph.reaches(&step.id, &other.id))
         .map(|other| graph.number(&other.id))
         .max();
-    let mut findings = if state.is_settled() { Vec::new() } else { world.situation.rights.findings(&step.id) };
     // Nobody waits for what was found of a step that is over.
-    if state != State::NotNeeded {
-        findings.extend(decision.findings);
-    }
+    let mut findings = if state == State::NotNeeded { Vec::new() } else { decision.findings };
     // A step that has nothing left to do, or is left out, removes nothing any more.
     let to_come = |by: &StepId| states.get(by).is_some_and(|by| !by.is_settled() && *by != State::NotSelected);
     for finding in &mut findings {

@@ -69,6 +69,7 @@ pub fn decide(task: &Backup, seen: &Seen, world: &World<'_>) -> Decision {
     let unread = unread(world);
     let total: usize = wanted.records.values().map(BTreeSet::len).sum();
     let kinds = wanted.records.values().filter(|uids| !uids.is_empty()).count();
+    let to = task.to.replace("{run}", "<run>");
     let decision = match &seen.found.verified {
         Some((folder, manifest)) => match wanted.missing_from(manifest) {
             // What could not be looked at is not covered.
@@ -76,16 +77,14 @@ pub fn decide(task: &Backup, seen: &Seen, world: &World<'_>) -> Decision {
             0 => Decision::settled(format!("{total} objects covered by {}", folder.display())),
             missing => Decision::pending(format!("append {missing} objects to {}", folder.display())),
         },
+        None if unread.is_empty() => Decision::pending(format!("{total} objects of {kinds} kinds -> {to}")),
+        // A list that failed is no list of nothing.
+        None if total == 0 => Decision::pending("what there is to keep could not be looked at"),
         None => {
-            let to = task.to.replace("{run}", "<run>");
-            match (unread.len(), total) {
-                (0, _) => Decision::pending(format!("{total} objects of {kinds} kinds -> {to}")),
-                // A list that failed is no list of nothing.
-                (_, 0) => Decision::pending("what there is to keep could not be looked at"),
-                (more, _) => Decision::pending(format!(
-                    "{total} objects of {kinds} kinds, and {more} that could not be looked at -> {to}"
-                )),
-            }
+            let more = unread.len();
+            Decision::pending(format!(
+                "{total} objects of {kinds} kinds, and {more} that could not be looked at -> {to}"
+            ))
         }
     };
     let unread = unread.into_iter().map(|what| Finding::not_checked(format!("not known to be kept: {what}")));

@@ -36,6 +36,7 @@ pub mod owners;
 pub mod pace;
 pub mod progress;
 pub mod release;
+pub mod roles;
 pub mod strip;
 pub mod survey;
 pub mod targets;
@@ -44,7 +45,7 @@ pub mod trial;
 pub mod well_known;
 pub mod writers;
 
-pub use access::{Rights, needed};
+pub use access::{Rights, lock_name, needed};
 pub use assemble::{is_over, plan};
 pub use interrupt::Interrupt;
 pub use pace::Pace;

@@ -15,6 +15,7 @@ mod by_hand;
 mod conformance;
 mod control_plane;
 mod init;
+mod rights;
 mod serve;
 mod snapshot;
 mod step_kinds;
@@ -93,6 +94,7 @@ fn scenarios(release: &Release) -> Result<Vec<Trial>> {
         trials.extend(by_hand::scenarios(release, truth));
         trials.extend(snapshot::scenarios(release, truth));
         trials.extend(init::scenarios(release, truth));
+        trials.extend(rights::scenarios(release, truth));
         trials.extend(step_kinds::scenarios(release, truth));
         trials.extend(upgrade::scenarios(release, truth));
     }

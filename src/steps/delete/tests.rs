@@ -249,7 +249,7 @@ fn rights_are_by_name_where_names_are_known() {
     let shown = |task: &Delete| rights(task).iter().map(ToString::to_string).collect::<Vec<_>>();
     let wanted = ["get secrets (certs) in namespace sys", "delete secrets (certs) in namespace sys"];
     assert_eq!(shown(&named(&[("Secret", "certs")])), wanted);
-    let wanted = ["list", "get", "delete"].map(|verb| format!("{verb} sandboxclaims in demo.test in namespace ai"));
+    let wanted = ["list", "get", "delete"].map(|verb| format!("{verb} sandboxclaims.demo.test in namespace ai"));
     assert_eq!(shown(&claims(3)), wanted);
 }
 

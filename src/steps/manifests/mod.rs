@@ -57,7 +57,7 @@ pub enum Verdict {
 }
 
 /// The objects of a runbook's files in the order in which they are applied, and what cannot be read.
-fn load(task: &Manifests) -> (Vec<Object>, Vec<String>) {
+pub(super) fn load(task: &Manifests) -> (Vec<Object>, Vec<String>) {
     let (mut objects, mut unreadable) = (Vec::new(), Vec::new());
     for file in &task.files {
         match read_objects(file) {

@@ -13,7 +13,11 @@ pub use observe::observe;
 pub use run::run;
 use serde_json::Value;
 
-use super::{Decision, UndoBy, World, access::access, well_known::known};
+use super::{
+    Decision, UndoBy, World,
+    access::{access, lacking},
+    well_known::known,
+};
 use crate::{
     cluster::Access,
     object::{ObjectRef, Resource, api_version},
@@ -194,10 +198,9 @@ fn findings(seen: &Seen, writes: bool) -> Vec<Finding> {
     for kind in &seen.unknown {
         findings.push(Finding::warning(format!("`kinds` names {kind}, which this server does not serve")));
     }
-    for access in &seen.denied {
-        let text = format!("the user may not {access}");
+    for text in lacking(seen.denied.iter().map(|access| (access, Vec::new()))) {
         findings.push(if writes {
-            Finding::blocker(text).hint("grant it, then plan again")
+            Finding::blocker(text).hint("grant it as well, then plan again")
         } else {
             Finding::not_checked(text)
         });
