@@ -90,7 +90,7 @@ async fn settled(sbx: &Sbx, wanted: impl Fn(&Value) -> bool) -> Result<Value> {
 
 /// What a plan found of these grades, of the plan and of its steps.
 fn found(plan: &Value, grades: &[&str]) -> BTreeSet<String> {
-    let steps = plan["steps"].as_array().into_iter().flatten().flat_map(|step| step["findings"].as_array());
+    let steps = plan["steps"].as_array().into_iter().flatten().filter_map(|step| step["findings"].as_array());
     let all = steps.chain(plan["diagnostics"].as_array()).flatten();
     let wanted = all.filter(|finding| finding["grade"].as_str().is_some_and(|grade| grades.contains(&grade)));
     wanted.filter_map(|finding| Some(finding["text"].as_str()?.to_owned())).collect()
