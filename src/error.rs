@@ -1,6 +1,9 @@
 //! Every error a command can end with, what to do about it, and its exit code.
 
-use std::{io, path::PathBuf};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
 
 use crate::{
     cluster::{ClusterError, Fault},
@@ -8,6 +11,7 @@ use crate::{
     rehearse::RehearseError,
     runbook::RunbookError,
     snapshot::FormatError,
+    suggest,
 };
 
 /// What a command can end with.
@@ -80,6 +84,9 @@ pub enum Error {
         /// What it lacks.
         lacking: Vec<String>,
     },
+    /// A flag that names a cluster, for a command that asks none.
+    #[error("{0} means nothing here: this command asks no cluster")]
+    NoClusterAsked(&'static str),
     /// A local file.
     #[error("{attempt}: {source}")]
     Local {
@@ -100,12 +107,45 @@ fn few(texts: &[String]) -> String {
     }
 }
 
+/// What may have been meant by a path that cannot be read.
+fn near_path(path: &Path) -> Option<String> {
+    let names = |folder: &Path| -> Vec<String> {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    };
+    if path.is_dir() {
+        let inside = names(path);
+        return Some(format!("it is a folder, and a file is wanted; it holds {}", few(&inside)));
+    }
+    if path.exists() {
+        return None;
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        return Some(format!("there is no folder {}", folder.display()));
+    }
+    let inside = names(folder);
+    let near = suggest::nearest(&path.file_name()?.to_string_lossy(), inside.iter().map(String::as_str))?.to_owned();
+    let near = path.parent().map_or_else(|| PathBuf::from(&near), |folder| folder.join(&near));
+    Some(format!("did you mean `{}`?", near.display()))
+}
+
 impl Error {
     /// What to do next, one line each.
     pub fn hints(&self) -> Vec<String> {
         let one = |text: &str| vec![text.to_owned()];
         match self {
-            Self::Snapshot(error) => error.hint.iter().cloned().collect(),
+            Self::Snapshot(error) => {
+                let again = "sbx snapshot RUNBOOK -o FILE takes one";
+                let missing = (!error.path.is_file()).then(|| again.to_owned());
+                error.hint.iter().cloned().chain(near_path(&error.path)).chain(missing).collect()
+            }
+            Self::Runbook(RunbookError::Unreadable { path, .. }) => {
+                near_path(path).into_iter().chain(["`sbx init` drafts one from the live cluster".to_owned()]).collect()
+            }
+            Self::NoClusterAsked(_) => one("leave it out; plan, apply, snapshot and init ask a cluster"),
             Self::NoStep { near, known, .. } => {
                 let near = near.iter().map(|near| format!("did you mean `{near}`?"));
                 near.chain([format!("the steps are {}", known.join(", "))]).collect()
@@ -136,6 +176,10 @@ impl Error {
                 Fault::Transport(_) | Fault::Timeout(_) => {
                     one("is the cluster reachable? `kubectl version` asks the same server")
                 }
+                Fault::Config(_) => {
+                    one("--kubeconfig FILE or KUBECONFIG names the file, else ~/.kube/config is read; \
+                     `kubectl config get-contexts` shows what kubectl finds")
+                }
                 Fault::Status(status) if status.code == 401 => one("the credentials are not accepted; log in again"),
                 Fault::Status(status) if status.code == 403 => one("ask for the right that the server names"),
                 _ => Vec::new(),
@@ -149,10 +193,12 @@ impl Error {
         match self {
             Self::OtherCluster { .. } | Self::SnapshotLacks { .. } => ExitCode::Stale,
             Self::NobodyToAsk => ExitCode::NeedsApproval,
-            Self::Rehearse(RehearseError::CannotFail { .. }) => ExitCode::Usage,
-            Self::NoStep { .. } | Self::NoApproval { .. } | Self::NoRunbook(_) | Self::SeveralUpgrades(_) => {
-                ExitCode::Usage
-            }
+            Self::NoClusterAsked(_)
+            | Self::Rehearse(RehearseError::CannotFail { .. })
+            | Self::NoStep { .. }
+            | Self::NoApproval { .. }
+            | Self::NoRunbook(_)
+            | Self::SeveralUpgrades(_) => ExitCode::Usage,
             Self::Rehearse(RehearseError::Cluster(_))
             | Self::Runbook(_)
             | Self::Cluster(_)

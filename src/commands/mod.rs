@@ -28,7 +28,11 @@ use crate::{
 /// Carries out a command and says how it ended.
 pub fn run(cli: Cli, terminal: &mut Terminal) -> ExitCode {
     let Cli { color: _, cluster, command } = cli;
+    let asks = matches!(command, Command::Plan(_) | Command::Apply(_) | Command::Init(_) | Command::Snapshot(_));
+    let named = cluster.context.as_ref().map(|_| "--context").or(cluster.kubeconfig.as_ref().map(|_| "--kubeconfig"));
     let result = match command {
+        // What is passed over in silence reads as obeyed.
+        _ if !asks && named.is_some() => Err(Error::NoClusterAsked(named.unwrap_or_default())),
         Command::Check(args) => check::run(args, terminal),
         Command::Graph(args) => graph::run(args, terminal),
         Command::Plan(args) => wait(plan::run(args, &cluster, terminal)),

@@ -208,6 +208,9 @@ fn came_out(name: &str, target: &Target) -> Result<(), Stop> {
     Err(if let Some(hint) = hint { stop.hint(hint) } else { stop })
 }
 
+/// What comes after a refusal.
+const MEND: &str = "mend what the server says, then run again: it does the rest";
+
 /// Nobody owns the conversion, so nobody's apply takes it away.
 pub(super) const RESYNC: &str =
     "let the deployer sync the old manifests again, so that it owns the conversion and its next apply takes it away";
@@ -215,8 +218,8 @@ pub(super) const RESYNC: &str =
 async fn read(name: &str, run: &Run<'_>) -> Result<Crd, Stop> {
     match run.writer.reader().get(&crd_resource(), None, name).await {
         Ok(Some(crd)) => Ok(Crd::of(crd)),
-        Ok(None) => Err(Stop::failed(format!("CRD {name} is gone"))),
-        Err(error) => Err(Stop::failed(error.to_string())),
+        Ok(None) => Err(Stop::failed(format!("CRD {name} is gone")).hint("plan again: it says what is there")),
+        Err(error) => Err(Stop::failed(error.to_string()).hint(MEND)),
     }
 }
 
@@ -253,8 +256,9 @@ async fn release(name: &str, run: &Run<'_>) -> Result<bool, Stop> {
             }),
             // Looked at again: somebody wrote meanwhile, or the outcome is unknown.
             Err(error) if error.is_conflict() || error.may_heal() => {}
-            Err(error) => return Err(Stop::failed(error.to_string())),
+            Err(error) => return Err(Stop::failed(error.to_string()).hint(MEND)),
         }
     }
-    Err(Stop::failed(format!("CRD {name}: others kept writing to it; not released after {ATTEMPTS} attempts")))
+    Err(Stop::failed(format!("CRD {name}: others kept writing to it; not released after {ATTEMPTS} attempts"))
+        .hint("its managedFields name who; once they are quiet, run again"))
 }

@@ -58,9 +58,48 @@ fn help_and_version_are_results() {
 
 #[test]
 fn the_cluster_may_be_named_before_or_after_the_verb() {
-    for args in [&["--context", "a", "check", "--kubeconfig", "b"], &["check", "--kubeconfig", "b", "--context", "a"]] {
+    for args in [&["--context", "a", "plan", "--kubeconfig", "b"], &["plan", "--kubeconfig", "b", "--context", "a"]] {
         let answer = here(args);
-        assert_eq!(exit(&answer), "0", "{answer}");
+        assert!(exit(&answer) == "4" && answer.contains("context a answers"), "{answer}");
+    }
+}
+
+#[test]
+fn naming_a_cluster_to_a_command_that_asks_none_is_wrong_usage() {
+    for verb in ["check", "graph", "rehearse", "rbac", "schema"] {
+        for flag in ["--context", "--kubeconfig"] {
+            let answer = here(&[verb, flag, "a"]);
+            assert_eq!(exit(&answer), "64", "{answer}");
+            assert!(answer.contains(&format!("{flag} means nothing here")), "{answer}");
+        }
+    }
+}
+
+#[test]
+fn a_path_that_leads_nowhere_says_what_is_near_and_what_to_do() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("runbooks/v1.0.0.toml");
+    fs::copy(&shipped, folder.path().join("upgrade.toml")).expect("a copy");
+    for (args, words) in [
+        (
+            &["check", "upgrad.toml"][..],
+            &["cannot read the runbook `upgrad.toml`", "No such file", "did you mean `upgrade.toml`?"][..],
+        ),
+        (&["check", "nowhere/upgrade.toml"], &["there is no folder nowhere", "sbx init"]),
+        (&["check", "."], &["Is a directory", "it is a folder", "upgrade.toml"]),
+        (
+            &["rehearse", "upgrade.toml", "--snapshot", "upgrade.tom"],
+            &["No such file", "did you mean `upgrade.toml`?", "sbx snapshot"],
+        ),
+        (
+            &["plan", "upgrade.toml", "--kubeconfig", "nope"],
+            &["read the kubeconfig", "No such file", "--kubeconfig FILE or KUBECONFIG"],
+        ),
+    ] {
+        let answer = answer(folder.path(), args);
+        assert_eq!(exit(&answer), "1", "{answer}");
+        let flat = answer.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.iter().all(|word| flat.contains(word)), "{answer}");
     }
 }
 
