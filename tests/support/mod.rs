@@ -5,6 +5,7 @@
 pub mod api;
 pub mod control_plane;
 pub mod fixture;
+pub mod proxy;
 pub mod sbx;
 pub mod webhook;
 

@@ -46,6 +46,11 @@ impl Sbx {
         Ok(Self { folder: tempfile::tempdir()?, kubeconfig: plane.kubeconfig(user)? })
     }
 
+    /// By another kubeconfig, such as that of a proxy.
+    pub fn through(kubeconfig: &Path) -> Result<Self> {
+        Ok(Self { folder: tempfile::tempdir()?, kubeconfig: kubeconfig.to_owned() })
+    }
+
     /// The folder it runs in.
     pub fn folder(&self) -> &Path {
         self.folder.path()

@@ -140,7 +140,7 @@ fn only(folder: &Path) -> Result<PathBuf> {
 }
 
 /// Every file below a folder.
-fn walk(folder: &Path) -> Result<Vec<PathBuf>> {
+pub fn walk(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();

@@ -1,15 +1,18 @@
 //! The upgrade by `sbx`: the built program with the shipped runbook, on the cluster before the upgrade.
 
 mod backup;
+mod busy;
 mod end_state;
 mod gates;
 mod in_process;
 mod interrupted;
 mod lock;
 mod plan;
+mod races;
 mod rehearsed;
 mod settle;
 mod taken_up;
+mod waiting;
 mod webhook;
 mod whole;
 
@@ -43,6 +46,7 @@ pub fn scenarios(release: &Release, truth: Truth) -> Vec<Trial> {
         trials.extend(gates::scenarios(release, truth));
         trials.extend(interrupted::scenarios(release, truth));
         trials.extend(taken_up::scenarios(release, truth));
+        trials.extend(races::scenarios(release, truth));
     }
     // What does not depend on the release is tried on the middle one.
     if truth == Truth::Small && release.name == "v1.36" {
@@ -50,6 +54,8 @@ pub fn scenarios(release: &Release, truth: Truth) -> Vec<Trial> {
         trials.extend(backup::scenarios(release, truth));
         trials.extend(settle::scenarios(release, truth));
         trials.extend(webhook::scenarios(release, truth));
+        trials.extend(waiting::scenarios(release, truth));
+        trials.extend(busy::scenarios(release, truth));
     }
     trials
 }
