@@ -10,7 +10,7 @@ use crate::{
     exit_code::ExitCode,
     rehearse::RehearseError,
     runbook::RunbookError,
-    snapshot::FormatError,
+    snapshot::{FormatError, TakeError},
     suggest,
 };
 
@@ -84,6 +84,9 @@ pub enum Error {
         /// What it lacks.
         lacking: Vec<String>,
     },
+    /// A cluster of which no snapshot can be taken.
+    #[error(transparent)]
+    NothingRead(TakeError),
     /// A flag that names a cluster, for a command that asks none.
     #[error("{0} means nothing here: this command asks no cluster")]
     NoClusterAsked(&'static str),
@@ -145,6 +148,7 @@ impl Error {
             Self::Runbook(RunbookError::Unreadable { path, .. }) => {
                 near_path(path).into_iter().chain(["`sbx init` drafts one from the live cluster".to_owned()]).collect()
             }
+            Self::NothingRead(_) => one("`sbx rbac RUNBOOK --for plan` prints the role that suffices"),
             Self::NoClusterAsked(_) => one("leave it out; plan, apply, snapshot and init ask a cluster"),
             Self::NoStep { near, known, .. } => {
                 let near = near.iter().map(|near| format!("did you mean `{near}`?"));
@@ -203,6 +207,7 @@ impl Error {
             | Self::Runbook(_)
             | Self::Cluster(_)
             | Self::NoUpgrade { .. }
+            | Self::NothingRead(_)
             | Self::Snapshot(_)
             | Self::Local { .. } => ExitCode::Error,
         }

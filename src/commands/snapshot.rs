@@ -15,6 +15,7 @@ pub(super) async fn run(args: SnapshotArgs, cluster: &ClusterArgs, terminal: &Te
     let reader = connect(cluster, &runbook).await?;
     let summary = snapshot::take(&reader, &runbook, &args.output).await.map_err(|error| match error {
         TakeError::Cluster(error) => Error::Cluster(error),
+        error @ TakeError::NothingRead(..) => Error::NothingRead(error),
         TakeError::File(source) => {
             Error::Local { attempt: format!("write the snapshot to {}", args.output.display()), source }
         }

@@ -187,7 +187,7 @@ impl Redactor {
             };
             let plain = PLAIN_ANNOTATIONS.contains(&name.as_str())
                 && text.len() <= PLAIN_LENGTH
-                && !text.contains(|char: char| char.is_whitespace() || char == '{');
+                && !text.contains(|char: char| (char.is_whitespace() && char != ' ') || char == '{');
             if text.is_empty() || plain || is_number(text) || is_time(text) || text == "true" || text == "false" {
                 continue;
             }

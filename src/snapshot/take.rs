@@ -59,12 +59,15 @@ pub enum TakeError {
     /// The file cannot be written.
     #[error(transparent)]
     File(#[from] io::Error),
+    /// The server refused every CRD of the upgrade; the first refusal.
+    #[error("none of the {0} CRDs of the upgrade may be read: {1}; no snapshot was taken")]
+    NothingRead(usize, ClusterError),
 }
 
 /// Takes a snapshot of what a runbook's steps look at. What the server refuses is part of it.
 ///
 /// # Errors
-/// The server does not answer, or the file cannot be written; then there is none.
+/// The server does not answer or shows none of the upgrade's CRDs, or the file cannot be written; then there is none.
 pub async fn take(reader: &Reader, runbook: &Runbook, path: &Path) -> Result<Summary, TakeError> {
     let server = reader.server_facts().await?;
     let header = Header {
@@ -90,7 +93,9 @@ pub async fn take(reader: &Reader, runbook: &Runbook, path: &Path) -> Result<Sum
     taker.out.add(&Line::Snapshot(header))?;
     let (discovered, others) = taker.discovery().await?;
     let mut reads = Reads::of(runbook, &discovered, &others);
-    taker.upgrade().await?;
+    if let Some(refusal) = taker.upgrade().await? {
+        return Err(TakeError::NothingRead(runbook.upgrade.crds.len(), refusal));
+    }
     // What is asked for by name and whole comes first: an object is written once, and then as a whole.
     let mut ordered: Vec<&Read> = reads.reads.iter().collect();
     ordered.sort_by_key(|read| (!read.whole, read.name.is_none()));
@@ -193,8 +198,10 @@ impl Taker<'_> {
         self.out.add(&Line::Taken(Taken { get: read.path(), whole: read.whole, objects }))
     }
 
-    /// The CRDs of the upgrade, whole, and their records at every served version.
-    async fn upgrade(&mut self) -> Result<(), TakeError> {
+    /// The CRDs of the upgrade, whole, and their records at every served version. The first refusal, where no CRD
+    /// could be read.
+    async fn upgrade(&mut self) -> Result<Option<ClusterError>, TakeError> {
+        let mut refusals = Vec::new();
         for name in &self.runbook.upgrade.crds {
             let read = Read { resource: crd_resource(), namespace: None, name: Some(name.clone()), whole: true };
             match self.reader.get(&crd_resource(), None, name).await {
@@ -210,10 +217,14 @@ impl Taker<'_> {
                     self.summary.absent.push(name.clone());
                     self.taken(&read, 0)?;
                 }
-                Err(error) => self.denied(&read.path(), false, error)?,
+                Err(error) => {
+                    self.denied(&read.path(), false, error.clone())?;
+                    refusals.push(error);
+                }
             }
         }
-        Ok(())
+        let nothing = refusals.len() == self.runbook.upgrade.crds.len();
+        Ok(refusals.into_iter().next().filter(|_| nothing))
     }
 
     async fn records(&mut self, crd: &Crd) -> Result<(), TakeError> {

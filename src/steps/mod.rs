@@ -23,6 +23,7 @@ use crate::{
 mod access;
 mod assemble;
 pub mod backup;
+mod certificate;
 pub mod client;
 pub mod confirm;
 pub mod delete;

@@ -190,8 +190,33 @@ async fn whole(fixture: &Fixture, lines: &[Line]) -> Result<()> {
     Ok(())
 }
 
+/// `nobody` may read definitions, and nothing else.
+async fn let_nobody_read_definitions(fixture: &Fixture) -> Result<()> {
+    let group = "rbac.authorization.k8s.io";
+    let api = fixture.plane.api("cluster").await?;
+    let role = json!({
+        "apiVersion": format!("{group}/v1"), "kind": "ClusterRole", "metadata": {"name": "definitions"},
+        "rules": [{"apiGroups": [CRDS.group], "resources": [CRDS.plural], "verbs": ["get"]}],
+    });
+    let binding = json!({
+        "apiVersion": format!("{group}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": "definitions"},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "definitions"},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": "nobody"}],
+    });
+    api.create(&format!("/apis/{group}/v1/clusterroles"), "kubectl", &role).await?;
+    api.create(&format!("/apis/{group}/v1/clusterrolebindings"), "kubectl", &binding).await?;
+    let nobody = fixture.plane.api("nobody").await?;
+    let path = crd_path(&CLAIMS.crd());
+    crate::support::eventually("the role counts", async || Ok(nobody.get(&path).await.is_ok())).await
+}
+
 async fn denied(fixture: Fixture) -> Result<()> {
     let sbx = Sbx::new(&fixture.plane, "nobody")?;
+    // A file that holds refusals alone is no snapshot.
+    let refused = sbx.run(&["snapshot", &shipped(), "-o", FILE]).await?.ended(1)?;
+    refused.says("none of the 4 CRDs of the upgrade may be read")?.says("sbx rbac RUNBOOK --for plan")?;
+    assert_eq!(fs::read_dir(sbx.folder())?.count(), 0, "nothing is left of it");
+    let_nobody_read_definitions(&fixture).await?;
     let ran = sbx.run(&["snapshot", &shipped(), "-o", FILE]).await?.ended(0)?;
     assert!(ran.err.contains("not readable, and noted as such"), "{}", ran.err);
     let lines = read(&sbx.folder().join(FILE))?;
@@ -207,7 +232,7 @@ async fn denied(fixture: Fixture) -> Result<()> {
         })
         .collect();
     for path in [
-        &crd_path(&CLAIMS.crd()),
+        "/apis/extensions.agents.x-k8s.io/v1beta1/sandboxclaims",
         &GARRISON.path(),
         "/metrics",
         "/api/v1/secrets",
@@ -302,6 +327,7 @@ fn differences(live: &Value, offline: &Value) -> String {
 
 async fn offline(fixture: Fixture) -> Result<()> {
     let runbook = shipped();
+    let_nobody_read_definitions(&fixture).await?;
     for user in ["admin", "reader", "nobody"] {
         same_plan(&fixture, user, &runbook).await?;
     }

@@ -29,11 +29,13 @@ const LAYERS: [&[&str]; 11] = [
 const NEVER: [(&str, &str); 2] = [("plan", "cluster"), ("render", "cluster")];
 
 /// Packages and the only places that name them.
-const HOMES: [(&str, &[&str]); 16] = [
+const HOMES: [(&str, &[&str]); 18] = [
     ("kube", &["cluster/", "embedded/", "control_plane/"]),
     ("k8s_openapi", &["cluster/", "embedded/", "control_plane/"]),
     ("tower", &["cluster/", "embedded/"]),
-    ("rcgen", &["control_plane/"]),
+    ("rcgen", &["control_plane/", "steps/certificate.rs"]),
+    ("x509_parser", &["steps/certificate.rs"]),
+    ("data_encoding", &["steps/certificate.rs"]),
     ("tokio_rustls", &["control_plane/"]),
     ("hyper", &["control_plane/"]),
     ("hyper_util", &["control_plane/"]),

@@ -67,6 +67,7 @@ fn annotations_stay_only_where_they_are_known_or_plain_and_keep_their_size() {
         ("kubectl.kubernetes.io/last-applied-configuration", "{}", "<redacted #1: 2 bytes>"),
         ("argocd.argoproj.io/tracking-id", "app:apps/Deployment:ns/x", "app:apps/Deployment:ns/x"),
         ("argocd.argoproj.io/tracking-id", "{\"a\": 1}", "<redacted #1: 8 bytes>"),
+        ("argocd.argoproj.io/sync-options", "Replace=true, Force=true", "Replace=true, Force=true"),
         ("agents.x-k8s.io/storage-migrated-at", "2026-12-01T14:02:11Z", "2026-12-01T14:02:11Z"),
         ("example.dev/replicas", "3", "3"),
         ("example.dev/account", "49301230500105170101", "<redacted #1: 20 bytes>"),

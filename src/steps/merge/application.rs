@@ -91,38 +91,15 @@ impl Application {
         format!("{}: {} {}, operation {}, revision {revision}", self.name, self.sync, self.health, self.phase)
     }
 
-    fn has(&self, option: &str) -> bool {
+    /// Whether its syncs have an option, such as `Replace=true`.
+    pub(super) fn has(&self, option: &str) -> bool {
         self.options.iter().any(|known| known == option)
     }
 
-    /// Settings under which a sync could delete what it should change, and a failure left behind.
-    pub(super) fn findings(&self) -> Vec<Finding> {
-        let mut findings = Vec::new();
-        if self.has("Replace=true") && self.has("Force=true") {
-            findings.push(
-                Finding::blocker(format!(
-                    "{} syncs with Replace and Force: it would delete the CRDs and create them again, and every object \
-                     would be gone",
-                    self.name
-                ))
-                .hint("take both out of its syncOptions before the merge"),
-            );
-        }
-        if self.automated.is_some_and(|(prune, _)| prune) {
-            findings.push(
-                Finding::warning(format!(
-                    "{} prunes by itself: a CRD missing from the merged manifests is deleted with all its objects",
-                    self.name
-                ))
-                .hint("look in the pull request that all CRDs are still there"),
-            );
-        }
-        if self.failed() {
-            findings.push(
-                Finding::warning(format!("the last operation of {} {}: {}", self.name, self.phase, self.message))
-                    .hint(format!("Argo CD does not sync the same commit again by itself: {}", self.sync_command())),
-            );
-        }
-        findings
+    /// A failure left behind.
+    pub(super) fn finding(&self) -> Option<Finding> {
+        let text = || format!("the last operation of {} {}: {}", self.name, self.phase, self.message);
+        let hint = || format!("Argo CD does not sync the same commit again by itself: {}", self.sync_command());
+        self.failed().then(|| Finding::warning(text()).hint(hint()))
     }
 }

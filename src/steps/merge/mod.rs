@@ -5,6 +5,7 @@
 //! in a dry run. Done is: no CRD of the upgrade declares `from`.
 
 mod application;
+mod deletion;
 mod guard;
 mod watch;
 
@@ -89,7 +90,7 @@ pub fn decide(task: &Merge, seen: &Seen, world: &World<'_>) -> Decision {
     match &seen.application {
         SeenApplication::Found(application) => {
             decision.details.push(application.will_do());
-            decision.findings.extend(application.findings());
+            decision.findings.extend(application.finding());
         }
         SeenApplication::Missing(name) => decision.findings.push(
             Finding::blocker(format!("there is no Argo CD Application {name}"))
@@ -100,6 +101,12 @@ pub fn decide(task: &Merge, seen: &Seen, world: &World<'_>) -> Decision {
         }
         SeenApplication::NotAsked => {}
     }
+    let application = match &seen.application {
+        SeenApplication::Found(application) => Some(&**application),
+        _ => None,
+    };
+    let open = world.situation.survey.installed().filter(|crd| crd.declares(from));
+    decision.findings.extend(deletion::findings(open, application));
     decision.with(seen.targets.iter().filter_map(|(crd, target)| finding(crd, target, world)))
 }
 

@@ -73,7 +73,7 @@ pub fn decide(task: &Migrate, seen: &Seen, world: &World<'_>) -> Decision {
                 decision.findings.push(*finding);
             }
         }
-        decision.findings.extend(told::findings(task, surveyed, world.runbook));
+        decision.findings.extend(told::findings(task, surveyed, world.runbook, world.situation.now));
     }
     let open = world.situation.survey.installed().any(|crd| crd.declares(&world.runbook.upgrade.from));
     decision.findings.extend(told::state_annotations(&world.situation.survey, open));

@@ -1,5 +1,7 @@
 //! What the plan says about a migration beyond how much is left: findings and changes. Pure.
 
+use jiff::Timestamp;
+
 use super::{Left, Seen, is_stamped};
 use crate::{
     crd::Crd,
@@ -7,7 +9,7 @@ use crate::{
     plan::{Change, FieldChange, Finding, Operation},
     runbook::{ManagedFields, Migrate, Runbook},
     steps::{
-        Survey,
+        Survey, certificate,
         survey::{Record, Surveyed},
     },
 };
@@ -40,14 +42,17 @@ pub(super) fn state_annotations(survey: &Survey, open: bool) -> Option<Finding> 
     Some(Finding::warning(text).hint("a `strip` step after the merge removes them"))
 }
 
-pub(super) fn findings(task: &Migrate, surveyed: &Surveyed, runbook: &Runbook) -> Vec<Finding> {
+pub(super) fn findings(task: &Migrate, surveyed: &Surveyed, runbook: &Runbook, now: Timestamp) -> Vec<Finding> {
     let (from, to) = (&runbook.upgrade.from, &runbook.upgrade.to);
     let mut findings = Vec::new();
     let Ok(Some(crd)) = &surveyed.crd else { return findings };
     let records = surveyed.records.listed();
+    let expected = crd.stored_versions == [to.clone()]
+        || (task.stamp.is_some() && records.iter().all(|record| is_stamped(task, record, crd)));
+    if crd.declares(from) {
+        findings.extend(certificate::finding(crd, now, expected));
+    }
     if let Some(Err(error)) = &surveyed.reads_at_from {
-        let expected = crd.stored_versions == [to.clone()]
-            || (task.stamp.is_some() && records.iter().all(|record| is_stamped(task, record, crd)));
         let service = crd.webhook.as_ref().map_or_else(String::new, |service| {
             format!(" (Service {}/{}, port {})", service.namespace, service.name, service.port)
         });

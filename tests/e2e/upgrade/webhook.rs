@@ -24,6 +24,7 @@ use crate::support::webhook::Mode;
 pub fn scenarios(release: &Release, truth: Truth) -> Vec<Trial> {
     vec![
         fixture_scenario(release, truth, "upgrade::webhook_that_fails_before_the_plan_is_a_blocker", before_the_plan),
+        fixture_scenario(release, truth, "upgrade::authority_that_expired_is_dated", expired_authority),
         fixture_scenario(release, truth, "upgrade::webhook_that_fails_for_a_while_is_waited_for", for_a_while),
         fixture_scenario(release, truth, "upgrade::webhook_that_fails_for_good_stops_before_the_prune", for_good),
     ]
@@ -54,6 +55,28 @@ async fn before_the_plan(mut fixture: Fixture) -> Result<()> {
     assert_eq!(lines(&writes(&fixture).await?), [].into());
     fixture.webhook.set(Mode::Converts);
     sbx.run(&["plan", &shipped()]).await?.ended(0)?;
+    Ok(())
+}
+
+/// The server knows the webhook by an authority whose time is over: its own words name no date.
+async fn expired_authority(mut fixture: Fixture) -> Result<()> {
+    fixture.plane.restart_without_cache().await?;
+    ship_clients(&fixture).await?;
+    let sbx = Sbx::new(&fixture.plane, "admin")?;
+    let api = fixture.plane.api("controller").await?;
+    let path = crd_path(&CLAIMS.crd());
+    let bundle = |pem: &str| -> Result<serde_json::Value> {
+        let bundle = serde_json::to_value(k8s_openapi::ByteString(pem.as_bytes().to_vec()))?;
+        Ok(json!({"spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": bundle}}}}}))
+    };
+    api.merge(&path, "controller", &bundle(&fixture.webhook.certificates.expired_authority)?).await?;
+    let told = async || sbx.run(&["plan", &shipped()]).await?.ended(1)?.says("expired on 2021-01-01T00:00:00Z");
+    // The server takes the new bundle up a moment later.
+    crate::support::eventually("the conversion fails", async || Ok(told().await?.says("x509: certificate").is_ok()))
+        .await?;
+    api.merge(&path, "controller", &bundle(&fixture.webhook.certificates.authority)?).await?;
+    crate::support::eventually("it works again", async || Ok(sbx.run(&["plan", &shipped()]).await?.ended(0).is_ok()))
+        .await?;
     Ok(())
 }
 

@@ -12,6 +12,8 @@ use crate::support::Result;
 pub struct Certificates {
     /// The authority, PEM: the CRDs' `caBundle`.
     pub authority: String,
+    /// One of the same name that has expired, PEM.
+    pub expired_authority: String,
     /// The valid certificate, PEM.
     pub certificate: String,
     /// Its key, PEM.
@@ -29,22 +31,27 @@ impl Certificates {
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let authority_key = KeyPair::generate()?;
         let bundle = authority.self_signed(&authority_key)?.pem();
+        let expired_authority = in_the_past(authority.clone()).self_signed(&authority_key)?.pem();
         let issuer = Issuer::new(authority, authority_key);
 
         let key = KeyPair::generate()?;
         let valid = CertificateParams::new(vec![host.into()])?.signed_by(&key, &issuer)?;
-        let mut old = CertificateParams::new(vec![host.into()])?;
-        old.not_before = date_time_ymd(2020, 1, 1);
-        old.not_after = date_time_ymd(2021, 1, 1);
-        let expired = old.signed_by(&key, &issuer)?;
+        let expired = in_the_past(CertificateParams::new(vec![host.into()])?).signed_by(&key, &issuer)?;
         Ok(Self {
             authority: bundle,
+            expired_authority,
             certificate: valid.pem(),
             key: key.serialize_pem(),
             valid: server(valid.der(), &key)?,
             expired: server(expired.der(), &key)?,
         })
     }
+}
+
+fn in_the_past(mut params: CertificateParams) -> CertificateParams {
+    params.not_before = date_time_ymd(2020, 1, 1);
+    params.not_after = date_time_ymd(2021, 1, 1);
+    params
 }
 
 fn server(certificate: &CertificateDer<'static>, key: &KeyPair) -> Result<Arc<ServerConfig>> {
