@@ -137,8 +137,11 @@ fn the_second_ctrl_c_leaves_at_once_and_names_what_is_unknown() {
     served.answer_no_patch();
     let mut screen = Screen::apply(&served);
     screen.once(YES, "yes\n");
-    screen.once("> ", "");
-    std::thread::sleep(Duration::from_millis(1500));
+    let until = Instant::now() + Duration::from_secs(60);
+    while served.unanswered() == 0 {
+        assert!(Instant::now() < until, "no patch comes\n{}", screen.shown());
+        std::thread::sleep(Duration::from_millis(20));
+    }
     screen.once("migrate", CTRL_C);
     screen.once("once more to leave at once", CTRL_C);
     let (ended, shown) = screen.end();

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Instant,
 };
@@ -61,7 +61,14 @@ needs = ["release"]
 pub(super) struct Served {
     pub(super) server: Server,
     folder: tempfile::TempDir,
-    deaf: Arc<AtomicBool>,
+    silence: Arc<Silence>,
+}
+
+/// Whether patches go unanswered, and how many of records do.
+#[derive(Default)]
+struct Silence {
+    kept: AtomicBool,
+    unanswered: AtomicUsize,
 }
 
 impl Served {
@@ -72,7 +79,7 @@ impl Served {
         let began = Instant::now();
         server.set_clock(Arc::new(move || header.taken_at + began.elapsed()));
         let folder = tempfile::tempdir().expect("a folder");
-        let deaf = Arc::new(AtomicBool::new(false));
+        let silence = Arc::new(Silence::default());
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         listener.set_nonblocking(true).expect("it can");
         let address = listener.local_addr().expect("an address");
@@ -82,13 +89,13 @@ impl Served {
         );
         std::fs::write(folder.path().join("kubeconfig"), kubeconfig).expect("it is written");
         std::fs::write(folder.path().join("runbook.toml"), RUNBOOK).expect("it is written");
-        let (held, silent) = (server.clone(), Arc::clone(&deaf));
+        let (held, kept) = (server.clone(), Arc::clone(&silence));
         // It ends with the test's process.
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-            runtime.block_on(accept(listener, held, silent));
+            runtime.block_on(accept(listener, held, kept));
         });
-        Self { server, folder, deaf }
+        Self { server, folder, silence }
     }
 
     /// Where the program runs.
@@ -102,7 +109,12 @@ impl Served {
 
     /// From now on no patch is answered.
     pub(super) fn answer_no_patch(&self) {
-        self.deaf.store(true, Ordering::Relaxed);
+        self.silence.kept.store(true, Ordering::Relaxed);
+    }
+
+    /// Patches of records that have come and were not answered.
+    pub(super) fn unanswered(&self) -> usize {
+        self.silence.unanswered.load(Ordering::Relaxed)
     }
 
     /// What was written, leases and questions about rights aside.
@@ -120,12 +132,13 @@ impl Served {
     }
 }
 
-async fn accept(listener: std::net::TcpListener, server: Server, deaf: Arc<AtomicBool>) {
+async fn accept(listener: std::net::TcpListener, server: Server, silence: Arc<Silence>) {
     let listener = tokio::net::TcpListener::from_std(listener).expect("a listener");
     loop {
         let Ok((stream, _)) = listener.accept().await else { continue };
-        let (client, deaf) = (server.client_as("you"), Arc::clone(&deaf));
-        let service = service_fn(move |request: Request<Incoming>| answer(client.clone(), Arc::clone(&deaf), request));
+        let (client, silence) = (server.client_as("you"), Arc::clone(&silence));
+        let service =
+            service_fn(move |request: Request<Incoming>| answer(client.clone(), Arc::clone(&silence), request));
         tokio::spawn(async move {
             // A client that goes away ends its connection.
             let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
@@ -135,12 +148,15 @@ async fn accept(listener: std::net::TcpListener, server: Server, deaf: Arc<Atomi
 
 async fn answer(
     client: kube::Client,
-    deaf: Arc<AtomicBool>,
+    silence: Arc<Silence>,
     request: Request<Incoming>,
 ) -> Result<Response<Full<bytes::Bytes>>, Infallible> {
     let (head, body) = request.into_parts();
     let dry_run = head.uri.query().is_some_and(|query| query.contains("dryRun"));
-    if deaf.load(Ordering::Relaxed) && head.method == Method::PATCH && !dry_run {
+    if silence.kept.load(Ordering::Relaxed) && head.method == Method::PATCH && !dry_run {
+        if head.uri.path().contains("agents.x-k8s.io/") {
+            silence.unanswered.fetch_add(1, Ordering::Relaxed);
+        }
         std::future::pending::<()>().await;
     }
     let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
