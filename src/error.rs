@@ -135,6 +135,30 @@ fn near_path(path: &Path) -> Option<String> {
     Some(format!("did you mean `{}`?", near.display()))
 }
 
+/// What to do about a server that was not reached, by the words of the layer that failed.
+fn unreachable(words: &str) -> &'static str {
+    let table: [(&[&str], &str); 6] = [
+        (
+            &["dns error"],
+            "the name of the server is not known here: is the VPN up, is the kubeconfig's `server` right?",
+        ),
+        (&["tunnel error", "proxy"], "the proxy of the kubeconfig's `proxy-url` or of HTTPS_PROXY does not lead there"),
+        (&["Connection refused"], "nothing listens there: is the API server up, and the tunnel to it?"),
+        (
+            &["not valid for name", "NotValidForName"],
+            "the server's certificate is for other names; the kubeconfig's `tls-server-name` says which",
+        ),
+        (&["Expired"], "the server's certificate has expired, or the clock here is wrong"),
+        (
+            &["UnknownIssuer", "CaUsedAsEndEntity", "BadSignature"],
+            "the server's certificate is none that the kubeconfig's `certificate-authority` signed: is another server \
+             answering?",
+        ),
+    ];
+    let found = table.iter().find(|(marks, _)| marks.iter().any(|mark| words.contains(mark)));
+    found.map_or("is the cluster reachable? `kubectl version` asks the same server", |(_, hint)| hint)
+}
+
 impl Error {
     /// What to do next, one line each.
     pub fn hints(&self) -> Vec<String> {
@@ -177,8 +201,10 @@ impl Error {
             }
             Self::OtherCluster { .. } => one("name the runbook's context, or change the runbook"),
             Self::Cluster(error) | Self::Rehearse(RehearseError::Cluster(error)) => match &error.fault {
-                Fault::Transport(_) | Fault::Timeout(_) => {
-                    one("is the cluster reachable? `kubectl version` asks the same server")
+                Fault::Transport(words) => one(unreachable(words)),
+                Fault::Timeout(_) => one("is the cluster reachable? `kubectl version` asks the same server"),
+                Fault::Config(words) if words.contains("; the exec plugin is") => {
+                    one("install the plugin that the kubeconfig names, or sign in another way")
                 }
                 Fault::Config(_) => {
                     one("--kubeconfig FILE or KUBECONFIG names the file, else ~/.kube/config is read; \

@@ -26,6 +26,8 @@ pub(super) const FIELD_MANAGER: &str = "sbx";
 pub struct Reader {
     pub(super) transport: Transport,
     pub(super) patience: Duration,
+    /// `https://host:port`, where it came from a kubeconfig.
+    server: Option<String>,
 }
 
 /// Who answers, and who asks.
@@ -67,7 +69,13 @@ pub struct Discovered {
 impl Reader {
     /// A reader over a client; the clock follows the server's time.
     pub fn new(client: kube::Client, clock: Clock) -> Self {
-        Self { transport: Transport { client, clock }, patience: PATIENCE }
+        Self { transport: Transport { client, clock }, patience: PATIENCE, server: None }
+    }
+
+    /// The same view of a server whose address is known, to be named when it cannot be reached.
+    #[must_use]
+    pub(super) fn of_server(self, address: String) -> Self {
+        Self { server: Some(address), ..self }
     }
 
     /// The same view, repeating a read for longer while the server is busy.
@@ -174,7 +182,9 @@ impl Reader {
     /// # Errors
     /// `/version` does not answer. What the user may not see is left out.
     pub async fn server_facts(&self) -> Result<ServerFacts, ClusterError> {
-        let version = self.transport.read(&Call::get("reach the API server", "/version"), self.patience).await?;
+        let server = self.server.as_ref().map_or_else(String::new, |address| format!(" {address}"));
+        let reach = format!("reach the API server{server}");
+        let version = self.transport.read(&Call::get(reach, "/version"), self.patience).await?;
         let namespaces = Resource::new("", "v1", "namespaces", "Namespace", false);
         let cluster = match self.get_metadata(&namespaces, None, "kube-system").await {
             Ok(namespace) => namespace.map(|namespace| namespace.uid().to_owned()),

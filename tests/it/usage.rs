@@ -104,6 +104,38 @@ fn a_path_that_leads_nowhere_says_what_is_near_and_what_to_do() {
 }
 
 #[test]
+fn a_server_that_is_not_reached_is_named_with_the_likely_reason() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/runbooks/v1.0.0.toml");
+    // Nobody listens on port 1, and `.invalid` is in no DNS.
+    for (cluster, user, words) in [
+        (
+            "server: https://127.0.0.1:1",
+            "token: t",
+            &["API server https://127.0.0.1:1", "refused", "is the API server up"][..],
+        ),
+        ("server: https://name:word@127.0.0.1:1", "token: t", &["API server https://127.0.0.1:1"]),
+        ("server: https://a.invalid", "token: t", &["API server https://a.invalid", "is the VPN up"]),
+        ("server: https://a.invalid\n    proxy-url: http://127.0.0.1:1", "token: t", &["proxy-url", "HTTPS_PROXY"]),
+        (
+            "server: https://127.0.0.1:1",
+            "exec: {apiVersion: client.authentication.k8s.io/v1, command: kubectl-nowhere, interactiveMode: Never}",
+            &["exec plugin is `kubectl-nowhere`", "install the plugin"],
+        ),
+    ] {
+        let config = format!(
+            "apiVersion: v1\nkind: Config\nclusters:\n- name: c\n  cluster:\n    {cluster}\nusers:\n- name: u\n  user:\n    \
+             {user}\ncontexts:\n- name: admin@pitower\n  context: {{cluster: c, user: u}}\n"
+        );
+        fs::write(folder.path().join("config"), config).expect("a file");
+        let answer = answer(folder.path(), &["plan", shipped, "--kubeconfig", "config"]);
+        assert_eq!(exit(&answer), "1", "{answer}");
+        let flat = answer.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.iter().all(|word| flat.contains(word)) && !flat.contains("word@"), "{answer}");
+    }
+}
+
+#[test]
 fn the_only_runbook_need_not_be_named() {
     let folder = tempfile::tempdir().expect("a folder");
     let none = answer(folder.path(), &["check"]);
